@@ -1,0 +1,1 @@
+"""Learning agents: settings as frozen dataclasses, each with a `run`."""

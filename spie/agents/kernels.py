@@ -1,0 +1,181 @@
+"""From a kernel written as a plain function to compiled code, specialised and kept on disk.
+
+An agent writes its loop once, as an ordinary function whose names in capitals are constants. For each use,
+`specialise` writes a module with the constants filled in, the intrinsic reward inlined and the loop below it, and has
+Numba compile that. Branches on constants vanish, so a run pays only for what its reward asks for. The module's name
+is a hash of its whole text, so the next process finds the compiled code and starts at once.
+"""
+
+import ast
+import functools
+import hashlib
+import importlib.util
+import inspect
+import math
+import os
+import sys
+import tempfile
+import textwrap
+import types
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spie.rewards import QUANTITIES, Reward
+
+_HEADER = """\
+# Written by spie, to be compiled by Numba. Deleting this folder is safe: it is made again.
+import math
+import numpy as np
+from numba import njit
+"""
+
+
+def cache_folder() -> Path:
+    """Where compiled kernels are kept: $SPIE_CACHE, else the user's cache folder, else a temporary one."""
+    home = os.environ.get("SPIE_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "spie"
+    folder = Path(home) / "kernels"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+    except OSError:
+        pass
+    return Path(tempfile.mkdtemp(prefix="spie-kernels-"))
+
+
+def specialise(
+    kernel: Callable[..., Any],
+    helpers: Iterable[Callable[..., Any]],
+    constants: Mapping[str, Any],
+    imports: Mapping[str, Iterable[str]],
+    reward: Reward,
+) -> Callable[..., Any]:
+    """Compile `kernel` and its `helpers` with these constants; they call the reward as `intrinsic_reward(...)`.
+
+    `imports` names, by module, what compiled code of ours the kernel uses.
+    """
+    lines = [_HEADER]
+    for module, names in imports.items():
+        text = inspect.getsource(importlib.import_module(module)).encode()
+        lines.append(f"from {module} import {', '.join(names)}  # {hashlib.sha256(text).hexdigest()}\n")
+    lines += [f"{name} = {_literal(value)}\n" for name, value in constants.items()]
+    called = f"def intrinsic_reward({', '.join(QUANTITIES)}):\n    return reward({', '.join(reward.needs)})"
+    functions = [_source(f) for f in helpers]
+    try:
+        given = None
+        lines.append(_reward_source(reward))
+    except _NoSource:  # typed at a prompt: compiled anew in each process
+        given = reward.function
+    lines += [f"@njit\n{text}\n" for text in (called, *functions)]
+    cached = "" if given else "cache=True, "
+    lines.append(f'@njit({cached}nogil=True, error_model="numpy")\n{_source(kernel)}\n')
+    compiled = getattr(_load("\n".join(lines), given), kernel.__name__)
+    return _with_clear_errors(compiled, reward.name)
+
+
+def _literal(value: Any) -> str:
+    """A constant as text; unsigned words keep their type, because Numba turns mixed signs into floats."""
+    return f"np.uint64({value})" if isinstance(value, np.uint64) else repr(value)
+
+
+@functools.cache
+def _load(text: str, given: Callable[..., Any] | None) -> types.ModuleType:
+    name = "spie_kernel_" + hashlib.sha256(text.encode()).hexdigest()[:32]
+    if given is not None:
+        from numba import njit
+
+        module = types.ModuleType(name)
+        module.__dict__["reward"] = njit(given)
+        exec(compile(text, name, "exec"), module.__dict__)
+        return module
+    path = cache_folder() / f"{name}.py"
+    if not path.exists():  # under a temporary name first: another process may be writing the same file
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False) as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(file.name, path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # Numba looks the module up when it loads compiled code
+    spec.loader.exec_module(module)
+    return module
+
+
+def _with_clear_errors(compiled: Any, name: str) -> Callable[..., Any]:
+    @functools.wraps(compiled)
+    def call(*args: Any) -> Any:
+        from numba.core.errors import NumbaError
+
+        try:
+            return compiled(*args)
+        except NumbaError as error:
+            cause = next((line for line in str(error).splitlines() if line.strip()), "")
+            raise ValueError(f'reward "{name}" cannot be compiled: {cause.strip()}') from error
+
+    return call
+
+
+class _NoSource(Exception):
+    """The text of a function cannot be had: it was typed at a prompt or is a lambda."""
+
+
+@functools.cache
+def _source(function: Callable[..., Any]) -> str:
+    """The function's text without decorators, annotations, docstring and comments."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    except (OSError, SyntaxError, TypeError) as error:
+        raise _NoSource from error
+    if not isinstance(tree, ast.FunctionDef):
+        raise _NoSource
+    tree.decorator_list = []
+    tree.returns = None
+    for argument in tree.args.args + tree.args.kwonlyargs:
+        argument.annotation = None
+    if ast.get_docstring(tree) is not None:
+        tree.body = tree.body[1:] or [ast.Pass()]
+    return ast.unparse(tree)
+
+
+def _reward_source(reward: Reward) -> str:
+    """The reward and all that it uses, as text that stands for itself and so can be hashed."""
+    lines: list[str] = []
+    seen: dict[str, Any] = {}
+
+    def add(function: Callable[..., Any], name: str) -> None:
+        text = _source(function)
+        used = inspect.getclosurevars(function)
+        for key, value in sorted({**used.globals, **used.nonlocals}.items()):
+            if key in seen:
+                if seen[key] is not value:
+                    raise _NoSource  # two files use one name for two things: leave it to Numba
+                continue
+            seen[key] = value
+            if isinstance(value, bool | int | float):
+                lines.append(f"{key} = {value!r}\n")
+            elif value is math or value is np:
+                lines.append(f"import {value.__name__} as {key}\n")
+            elif isinstance(value, np.ufunc) or getattr(value, "__module__", None) == "math":
+                lines.append(
+                    f"from {'numpy' if isinstance(value, np.ufunc) else 'math'} import {value.__name__} as {key}\n"
+                )
+            elif isinstance(value, types.FunctionType):
+                add(value, key)
+            else:
+                raise ValueError(
+                    f'reward "{reward.name}" uses {key}, a {type(value).__name__}: it may use numbers, '
+                    "math, numpy and functions of your own"
+                )
+        tree = ast.parse(text).body[0]
+        assert isinstance(tree, ast.FunctionDef)
+        tree.name = name
+        lines.append(f"@njit\n{ast.unparse(tree)}\n")
+
+    add(reward.function, "reward")
+    return "\n".join(lines)

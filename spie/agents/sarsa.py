@@ -1,0 +1,786 @@
+"""SARSA with an intrinsic reward: Algorithm 1 of the paper.
+
+`sarsa_kernel` is the algorithm; `Sarsa` holds the settings; `run_sarsa` runs many settings on many seeds. One run of
+one settings and one seed is a *lane*. Names in capitals are constants that `specialise` fills in before it compiles.
+"""
+
+import dataclasses
+import functools
+import itertools
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, no_type_check
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spie import representations
+from spie.agents import sparse
+from spie.agents.kernels import specialise
+from spie.agents.lanes import Progress, aligned_zeros, check_memory, mix, random_streams, run_chunks, seed_array
+from spie.agents.sparse import append, clear, entry, update_sparse_row, with_room
+from spie.errors import unknown
+from spie.mdp import MDP
+from spie.rewards import Reward, get_reward
+from spie.trace import Path, Trace
+
+if TYPE_CHECKING:  # compiled into the kernel
+    from spie.agents.vector import COUNT, PICK, update_row, update_row_and_sums, update_row_first
+
+    def intrinsic_reward(*quantities: float) -> float: ...
+
+
+DENSE_STATES = 4096  # above this, M is kept row-sparse
+UNROLLED_STATES = 16  # up to this, loops over states have a constant length
+
+# What follows are a kernel's constants. A branch on one of them costs nothing where it does not apply.
+STATES, ACTIONS, SUCCESSORS = 0, 1, 1  # S (where it is small, else 0), A, K
+ALL_ACTIONS = np.uint64(1)  # a set of actions is a word, one bit each
+LEARNED = True  # M, F and N are learned; else they are given
+HAS_M = HAS_M_ROW = HAS_M_COL = HAS_F = HAS_N = HAS_N_COL = False  # what the reward, or the caller, asks for
+ORDERED = False  # M, F, N hold states in the order of their discovery, so that a step costs O(states seen)
+SPARSE = False
+ENDS = False  # episodes can end
+RESAMPLE = True  # the next action is drawn anew; else it is a'
+FIRST_TIE = False
+BONUS_FIRST = False
+MASKED = False  # some actions are not available everywhere
+RECORDED = REPLAYED = False
+HALF, LOW_HALF = np.uint64(32), np.uint64(0xFFFFFFFF)
+M_COL, M_ROW, F_ROW, N_COL = 0, 1, 2, 3  # rows of `sums`: sums over columns of M, rows of M, rows of F, columns of N
+
+LANE = np.dtype(
+    [(name, np.float64) for name in ("alpha", "eta", "gamma", "gamma_sr", "eta_pr", "gamma_pr", "beta", "q0", "m0")]
+    + [("tie_tolerance", np.float64), ("total_reward", np.float64), ("total_bonus", np.float64)]
+    + [("epsilon", np.uint64), ("word", np.uint64), ("stride", np.uint64), ("steps", np.int64)]
+    + [(name, np.uint32) for name in ("state", "action", "seen", "phase", "table")]
+    + [(name, np.int32) for name in ("episode", "length", "truncated")],
+    align=True,
+)
+STEP = np.dtype(
+    [(name, np.int32) for name in ("state", "action", "next_state")] + [("reward", np.float64), ("bonus", np.float64)],
+    align=True,
+)
+
+
+@no_type_check
+def interval(thresholds, word):
+    """How many of the rising thresholds a word has reached."""
+    low, high = 0, len(thresholds)
+    while low < high:
+        middle = (low + high) // 2
+        if thresholds[middle] <= word:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@no_type_check
+def epsilon_greedy(word, epsilon, greedy, legal):
+    """An action: the upper half of a random word decides whether to explore, the lower half picks from the set."""
+    options = np.uint64(greedy) | (legal * np.uint64((word >> HALF) < epsilon))
+    if ACTIONS <= 8:
+        return np.int64(PICK[options, ((word & LOW_HALF) * np.uint64(COUNT[options])) >> HALF])
+    left = np.uint64(0)
+    for a in range(ACTIONS):
+        left += (options >> np.uint64(a)) & np.uint64(1)
+    left = ((word & LOW_HALF) * left) >> HALF
+    for a in range(ACTIONS):
+        if (options >> np.uint64(a)) & np.uint64(1):
+            if left == np.uint64(0):
+                return np.int64(a)
+            left -= np.uint64(1)
+    return np.int64(-1)  # never: the set is not empty
+
+
+@no_type_check
+def greedy_actions(Q, q, legal, tie_tolerance):
+    """argmax Q[s, :], stored from Q[q] on, as the set of all actions that reach it up to rounding."""
+    best = -np.inf
+    for a in range(ACTIONS):
+        if not MASKED or (legal >> np.uint64(a)) & np.uint64(1):
+            best = max(best, Q[q + a])
+    best -= tie_tolerance * max(1.0, abs(best))
+    greedy = np.uint64(0)
+    for a in range(ACTIONS):
+        greedy |= np.uint64(Q[q + a] >= best) << np.uint64(a)
+    if MASKED:
+        greedy &= legal
+    if FIRST_TIE:
+        greedy &= ~greedy + np.uint64(1)  # the lowest bit
+    return greedy
+
+
+@no_type_check
+def arrive(lane, l, s, t, S, visits, first_visit, rank):
+    """Count an arrival in s; a state that is new gets the next row of M, F and N."""
+    visits[l * S + s] += 1
+    if visits[l * S + s] == 1:
+        first_visit[l * S + s] = t
+        if ORDERED:
+            rank[l * S + s] = lane.seen
+        lane.seen += 1
+
+
+@no_type_check
+def bonus_of(l, m, s, s_next, x, x_next, S, W, visits, M, N, sums, pool):
+    """r_int of the step from s to s', which are rows x and x' of the matrices at place m."""
+    M_next = N_next = 0.0
+    if HAS_M:
+        M_next = entry(pool, s, s_next) if SPARSE else M[(m * S + x) * W + x_next]
+    if HAS_N:  # N is kept transposed, because its columns are what is learned
+        N_next = entry(pool, 2 * S + s_next, s) if SPARSE else N[(m * S + x_next) * W + x]
+    return intrinsic_reward(
+        M_next,
+        sums[M_ROW, m * W + s] if HAS_M_ROW else 0.0,
+        sums[M_COL, m * W + x_next] if HAS_M_COL else 0.0,
+        sums[F_ROW, m * W + s] if HAS_F else 0.0,
+        sums[F_ROW, m * W + s_next] if HAS_F else 0.0,
+        N_next,
+        sums[N_COL, m * W + s_next] if HAS_N_COL else 0.0,
+        visits[l * S + s],
+        visits[l * S + s_next],
+    )
+
+
+@no_type_check
+def sarsa_kernel(
+    all_lanes, together, horizon, cap, episodes, tolerance, mdp, scratch, matrices, pool, results, finals, paths, replay
+):
+    """Algorithm 1 on every lane. Those of a group advance in turn, so that the processor overlaps their waiting."""
+    following, threshold, rewards, starts, start_threshold, terminal, available, S, phases, phase_episodes = mdp
+    Q, greedy, rank = scratch
+    M, F, N, sums = matrices
+    all_visits, all_first_visits, all_episode_steps, all_snapshots, snapshot_steps = results
+    A, K = ACTIONS, SUCCESSORS
+    if STATES > 0:
+        S = STATES
+    W = (S + 7) // 8 * 8 if LEARNED else S  # from one row of a matrix to the next
+    legal = ALL_ACTIONS
+    discount = 1.0
+    bonus = 0.0
+
+    for first in range(0, len(all_lanes), together):
+        group = (first, min(first + together, len(all_lanes)), len(all_lanes))
+        lanes = all_lanes[group[0] : group[1]]
+        visits = part(all_visits, group)
+        first_visit = part(all_first_visits, group)
+        episode_steps = part(all_episode_steps, group)
+        path = part(paths, group)
+        replayed = part(replay, group)
+
+        # s = env.reset(); M = 0; Q = 0
+        t = 0
+        for l in range(len(lanes)):
+            lane = lanes[l]
+            begin(lane, l, S, W, available, Q, greedy, M, F, N, sums, pool)
+            s = np.int64(starts[interval(start_threshold, mix(lane.word - lane.stride))])
+            lane.state = s
+            arrive(lane, l, s, t, S, visits, first_visit, rank)
+        running = len(lanes)
+        shot = 0
+
+        for t in range(1, horizon + 1):
+            for l in range(len(lanes)):
+                lane = lanes[l]
+                if ENDS and lane.episode == episodes:
+                    continue
+                s = np.int64(lane.state)
+
+                # theta ~ U(0, 1); a ~ U(A) where theta < epsilon, else a = argmax Q[s, :]
+                if MASKED:
+                    legal = available[s]
+                a = epsilon_greedy(mix(lane.word), lane.epsilon, greedy[l * S + s], legal)
+                if not RESAMPLE and lane.action < A:
+                    a = np.int64(lane.action)
+                if REPLAYED:
+                    a = np.int64(replayed[l * horizon + t - 1])
+
+                # s', r, done = env.step(a)
+                i = (s * A + a) * K
+                if K > 1:
+                    word = mix(lane.word + lane.stride)
+                    for k in range(K - 1):
+                        i += word >= threshold[(s * A + a) * K + k]
+                s_next = np.int64(following[i])
+                if ENDS:
+                    i += np.int64(lane.phase) * S * A * K
+                    discount = 0.0 if terminal[lane.phase * S + s_next] else 1.0
+                r = rewards[i]
+                lane.total_reward += r
+                arrive(lane, l, s_next, t, S, visits, first_visit, rank)
+
+                x, x_next, m = s, s_next, l
+                if ORDERED:
+                    x, x_next = np.int64(rank[l * S + s]), np.int64(rank[l * S + s_next])
+                if not LEARNED:
+                    m = np.int64(lane.table * phases + lane.phase)
+                if BONUS_FIRST:
+                    bonus = bonus_of(l, m, s, s_next, x, x_next, S, W, visits, M, N, sums, pool)
+
+                # M[s, :] = M[s, :] + eta (1(s) + gamma_SR (1 - done) M[s', :] - M[s, :]), likewise F[s, :] and N[:, s']
+                if LEARNED:
+                    eta = lane.eta
+                    gamma_sr = lane.gamma_sr * discount
+                    row, next_row = (l * S + x) * W, (l * S + x_next) * W
+                    width = (np.int64(lane.seen) + 7) // 8 * 8 if ORDERED else W  # the columns beyond hold zeros
+                    at, at_next = l * W + s, l * W + s_next
+                    if HAS_M_ROW:  # the sum of the row update: no matrix needed
+                        sums[M_ROW, at] += eta * (1.0 + gamma_sr * sums[M_ROW, at_next] - sums[M_ROW, at])
+                    if HAS_N_COL:
+                        change = 1.0 + lane.gamma_pr * sums[N_COL, at] - sums[N_COL, at_next]
+                        sums[N_COL, at_next] += lane.eta_pr * change
+                    if SPARSE:
+                        pool = with_room(pool, s, s_next)
+                        if HAS_M:
+                            update_sparse_row(pool, 0, s, s_next, eta, gamma_sr, tolerance, sums)
+                        if HAS_F:
+                            sums[F_ROW, s] += update_sparse_row(pool, 1, s, s_next, eta, gamma_sr, tolerance, sums)
+                        if HAS_N:
+                            update_sparse_row(pool, 2, s_next, s, lane.eta_pr, lane.gamma_pr, tolerance, sums)
+                    else:
+                        if HAS_F:  # F counts s once, now, and not again later
+                            later = sums[F_ROW, at_next] - F[next_row + x]
+                            sums[F_ROW, at] += eta * (1.0 + gamma_sr * later - sums[F_ROW, at])
+                        for j in range(0, width, 8):
+                            if HAS_M and HAS_M_COL:
+                                update_row_and_sums(M, row + j, next_row + j, x - j, eta, gamma_sr, sums, l * W + j)
+                            elif HAS_M:
+                                update_row(M, row + j, next_row + j, x - j, eta, gamma_sr)
+                            if HAS_F:
+                                update_row_first(F, row + j, next_row + j, x - j, eta, gamma_sr)
+                            if HAS_N:
+                                update_row(N, next_row + j, row + j, x_next - j, lane.eta_pr, lane.gamma_pr)
+
+                # r = r + beta r_int
+                if not BONUS_FIRST:
+                    bonus = bonus_of(l, m, s, s_next, x, x_next, S, W, visits, M, N, sums, pool)
+                lane.total_bonus += bonus
+                if RECORDED:
+                    step = path[l * horizon + t - 1]
+                    step.state, step.action, step.next_state, step.reward, step.bonus = s, a, s_next, r, bonus
+                r += lane.beta * bonus
+
+                # theta' ~ U(0, 1); a' ~ U(A) where theta' < epsilon, else a' = argmax Q[s', :]
+                if MASKED:
+                    legal = available[s_next]
+                word = mix(lane.word + np.uint64(2) * lane.stride)
+                a_next = epsilon_greedy(word, lane.epsilon, greedy[l * S + s_next], legal)
+
+                # Q[s, a] = Q[s, a] + alpha (r + gamma (1 - done) Q[s', a'] - Q[s, a])
+                q, q_next = (l * S + s) * A, (l * S + s_next) * A
+                Q[q + a] += lane.alpha * (r + lane.gamma * discount * Q[q_next + a_next] - Q[q + a])
+                if MASKED:
+                    legal = available[s]
+                greedy[l * S + s] = greedy_actions(Q, q, legal, lane.tie_tolerance)
+
+                # s = s'
+                lane.state = s_next
+                if not RESAMPLE:
+                    lane.action = a_next
+                if ENDS:
+                    lane.steps = t
+                    lane.length += 1
+                    if discount == 0.0 or lane.length == cap:
+                        if episodes >= 0:
+                            episode_steps[l * episodes + lane.episode] = lane.length
+                        lane.truncated += discount != 0.0
+                        lane.episode += 1
+                        lane.length = 0
+                        lane.action = A  # nothing to carry over
+                        if phase_episodes > 0:
+                            lane.phase = lane.episode // phase_episodes % phases
+                        if lane.episode == episodes:
+                            running -= 1
+                        else:
+                            word = mix(lane.word + np.uint64(3) * lane.stride)
+                            s = np.int64(starts[interval(start_threshold, word)])
+                            lane.state = s
+                            arrive(lane, l, s, t, S, visits, first_visit, rank)
+                lane.word += np.uint64(4) * lane.stride
+
+            while shot < len(snapshot_steps) and (t == snapshot_steps[shot] or running == 0):
+                copy_visits(part(all_snapshots, group), visits, shot, len(snapshot_steps), S)
+                shot += 1
+            if running == 0:
+                break
+        for l in range(len(lanes)):
+            if not ENDS:
+                lanes[l].steps = horizon
+            finish(lanes[l], l, group, S, W, visits, rank, Q, M, F, N, finals)
+
+
+@no_type_check
+def part(results, group):
+    """What a group (first lane, end, lanes in all) has of an array that holds equally much for every lane."""
+    first, end, n = group
+    each = len(results) // n
+    return results[first * each : end * each]
+
+
+@no_type_check
+def copy_visits(snapshots, visits, shot, shots, S):
+    """Snapshot number `shot` of every lane."""
+    for i in range(len(visits)):
+        snapshots[(i // S * shots + shot) * S + i % S] = visits[i]
+
+
+@no_type_check
+def begin(lane, l, S, W, available, Q, greedy, M, F, N, sums, pool):
+    """Q = q0; M, F and N = m0 times the identity."""
+    lane.seen = 0
+    lane.action = ACTIONS
+    for i in range(l * S * ACTIONS, (l + 1) * S * ACTIONS):
+        Q[i] = lane.q0
+    for s in range(S):
+        legal = available[s] if MASKED else ALL_ACTIONS
+        greedy[l * S + s] = greedy_actions(Q, (l * S + s) * ACTIONS, legal, lane.tie_tolerance)
+    if LEARNED:
+        if SPARSE:
+            clear(pool)
+        sums[:, l * W : (l + 1) * W] = lane.m0
+        if lane.m0 != 0.0:
+            for x in range(S):
+                for matrix in range(3):
+                    if SPARSE:
+                        append(pool, matrix * S + x, x, lane.m0)
+                i = (l * S + x) * W + x
+                if HAS_M and not SPARSE:
+                    M[i] = lane.m0
+                if HAS_F and not SPARSE:
+                    F[i] = lane.m0
+                if HAS_N and not SPARSE:
+                    N[i] = lane.m0
+
+
+@no_type_check
+def finish(lane, l, group, S, W, visits, rank, Q, M, F, N, finals):
+    """Hand out the final values that were asked for, and leave M, F and N at zero for the next lane."""
+    final_Q, final_M, final_F, final_N = (
+        part(finals[0], group),
+        part(finals[1], group),
+        part(finals[2], group),
+        part(finals[3], group),
+    )
+    if len(final_Q) > 0:
+        final_Q[l * S * ACTIONS : (l + 1) * S * ACTIONS] = Q[l * S * ACTIONS : (l + 1) * S * ACTIONS]
+    if not LEARNED or SPARSE:
+        return
+    if len(final_M) > 0:
+        copy_matrix(final_M, M, l, S, W, S, 1, lane.m0, visits, rank)
+    if len(final_F) > 0:
+        copy_matrix(final_F, F, l, S, W, S, 1, lane.m0, visits, rank)
+    if len(final_N) > 0:
+        copy_matrix(final_N, N, l, S, W, 1, S, lane.m0, visits, rank)
+    seen = np.int64(lane.seen) if ORDERED and lane.m0 == 0.0 else S
+    for x in range(seen):
+        i = (l * S + x) * W
+        if HAS_M:
+            M[i : i + (seen + 7) // 8 * 8] = 0.0
+        if HAS_F:
+            F[i : i + (seen + 7) // 8 * 8] = 0.0
+        if HAS_N:
+            N[i : i + (seen + 7) // 8 * 8] = 0.0
+
+
+@no_type_check
+def copy_matrix(final, matrix, l, S, W, down, right, m0, visits, rank):
+    """Lane l's matrix in the order of states; an entry lies `down` and `right` apart from those below and beside it."""
+    for s in range(S):
+        if visits[l * S + s] == 0:
+            final[(l * S + s) * S + s] = m0
+            continue
+        row = (l * S + (np.int64(rank[l * S + s]) if ORDERED else s)) * W
+        for s_next in range(S):
+            if visits[l * S + s_next] > 0:
+                x_next = np.int64(rank[l * S + s_next]) if ORDERED else s_next
+                final[l * S * S + s * down + s_next * right] = matrix[row + x_next]
+
+
+_HELPERS = (
+    mix, interval, epsilon_greedy, greedy_actions, part, append, entry, clear, with_room, update_sparse_row,
+    arrive, bonus_of, begin, copy_visits, copy_matrix, finish,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sarsa:
+    """Settings of a SARSA agent with an intrinsic reward. The defaults are the paper's for grid worlds.
+
+    Each open point of the paper is an option, its default the reading that docs/paper.md gives.
+    """
+
+    reward: str = "sr-r"
+    alpha: float = 0.1  # learning rate of Q; 0 leaves Q as it is
+    eta: float = 0.1  # learning rate of M and F
+    gamma: float = 0.95  # discount of Q
+    gamma_sr: float = 0.95  # discount of M and F
+    eta_pr: float | None = None  # learning rate of N; None: eta
+    gamma_pr: float | None = None  # discount of N; None: gamma_sr
+    beta: float = 1.0  # scale of the intrinsic reward
+    epsilon: float = 0.1  # chance of an action at random
+    learned: bool = True  # False: M, F and N in closed form under the uniform random policy, never updated
+    q0: float = 0.0  # Q starts at this value
+    m0: float = 0.0  # M, F and N start at m0 times the identity
+    next_action: Literal["resample", "carry"] = "resample"  # whether the action after a' is drawn anew
+    ties: Literal["random", "first"] = "random"  # among actions of equal value
+    tie_tolerance: float = 1e-9  # relative difference below which values count as equal
+    bonus_from: Literal["updated", "previous"] = "updated"  # the matrices after or before this step's update
+    sparse: bool | None = None  # whether M is kept row-sparse; None: above 4096 states
+    tolerance: float = 1e-8  # entries below it are dropped from row-sparse matrices
+
+    def __post_init__(self) -> None:
+        get_reward(self.reward)
+        unit, positive, below_one = "[0, 1]", "(0, 1]", "[0, 1)"
+        for name, interval in {
+            "alpha": unit,
+            "eta": positive,
+            "gamma": unit,
+            "gamma_sr": below_one,
+            "eta_pr": positive,
+            "gamma_pr": below_one,
+            "beta": "(-inf, inf)",
+            "epsilon": unit,
+            "q0": "(-inf, inf)",
+            "m0": "[0, inf)",
+            "tie_tolerance": below_one,
+            "tolerance": "(0, 1)",
+        }.items():
+            value = getattr(self, name)
+            if value is not None and not _inside(value, interval):
+                raise ValueError(f"Sarsa: {name} must lie in {interval}, not {value}")
+        for name, choices in {
+            "next_action": ("resample", "carry"),
+            "ties": ("random", "first"),
+            "bonus_from": ("updated", "previous"),
+        }.items():
+            if getattr(self, name) not in choices:
+                raise unknown(f"{name} for Sarsa", getattr(self, name), choices)
+
+    def run(self, mdp: MDP, steps: int, seeds: int | Sequence[int] = 1, **options: Any) -> Trace:
+        """Run this agent on `mdp`, once per seed; options as for `run_sarsa`."""
+        return run_sarsa([self], mdp, steps, seeds, **options)[0]
+
+
+def _inside(value: float, interval: str) -> bool:
+    low, high = map(float, interval[1:-1].split(", "))
+    return (low <= value if interval[0] == "[" else low < value) and (
+        value <= high if interval[-1] == "]" else value < high
+    )
+
+
+def run_sarsa(
+    settings: Sequence[Sarsa],
+    mdp: MDP,
+    steps: int,
+    seeds: int | Sequence[int] = 1,
+    *,
+    episodes: int | None = None,
+    keep: Iterable[str] = (),
+    snapshots: Sequence[int] = (),
+    record: Sequence[int] = (),
+    replay: ArrayLike | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> list[Trace]:
+    """Run each of `settings` on each seed: one Trace per settings, in their order.
+
+    steps: the length of a run; with `episodes`, the cap of each episode (where it is cut off, Q still bootstraps).
+    seeds: a count n, meaning 0 ... n-1, or the seeds themselves. A seed gives the same run in any company.
+    episodes: stop after so many episodes.
+    keep: any of "Q", "M", "F", "N": their final values.
+    snapshots: steps at which to note the visits of all states.
+    record: seeds whose every step to keep, in `Trace.paths`.
+    replay: actions [steps] or [seeds, steps] to take in place of the agent's own; it learns all the same.
+    threads: None for one per processor. Results do not depend on it.
+    progress: called with (lanes done, lanes in all) as the run goes on.
+    """
+    order = sorted(range(len(settings)), key=lambda i: repr(_kind(settings[i])))  # those of one kernel side by side
+    settings = [settings[i] for i in order]
+    all_seeds, chosen = seed_array(seeds), seed_array(record) if len(record) else np.empty(0, np.int64)
+    for seed in chosen[~np.isin(chosen, all_seeds)]:
+        raise ValueError(f"record: seed {seed} is not among the seeds of the run")
+    whole = len(chosen) == len(all_seeds)
+    run = _Run(settings, mdp, steps, all_seeds, episodes, tuple(keep), snapshots, replay, recorded=whole)
+    traces = run.execute(threads, progress)
+    if len(chosen):
+        if not whole:  # run the chosen seeds once more: a seed repeats itself, and the others need not be recorded
+            if replay is not None and np.ndim(replay) == 2:
+                replay = np.asarray(replay)[[list(all_seeds).index(seed) for seed in chosen]]
+            run = _Run(settings, mdp, steps, chosen, episodes, (), (), replay, recorded=True)
+            run.execute(threads, None)
+        traces = [dataclasses.replace(trace, paths=run.paths(i)) for i, trace in enumerate(traces)]
+    return [traces[order.index(i)] for i in range(len(settings))]
+
+
+def _kind(s: Sarsa) -> tuple[Any, ...]:
+    """What settings must share to run in one call of a kernel; the rest are numbers of the lane."""
+    return s.reward, s.learned, s.next_action, s.ties, s.bonus_from, s.sparse, s.tolerance
+
+
+@functools.cache
+def _compiled(reward: Reward, constants: tuple[tuple[str, Any], ...]) -> Callable[..., None]:
+    names = ("COUNT", "PICK", "update_row", "update_row_and_sums", "update_row_first")
+    return specialise(sarsa_kernel, _HELPERS, dict(constants), {"spie.agents.vector": names}, reward)
+
+
+def _thresholds(prob: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """Cumulative probabilities as 64-bit words: k is drawn by a word from threshold k-1 up to below threshold k."""
+    return np.minimum(np.cumsum(prob, axis=-1) * 2.0**64, 2.0**64 - 2048).astype(np.uint64)
+
+
+class _Run:
+    """The lanes of one call, settings x seeds on one MDP, and what they leave."""
+
+    def __init__(
+        self,
+        settings: Sequence[Sarsa],
+        mdp: MDP,
+        steps: int,
+        seeds: NDArray[np.int64],
+        episodes: int | None,
+        keep: tuple[str, ...],
+        snapshots: Sequence[int],
+        replay: ArrayLike | None,
+        recorded: bool,
+    ) -> None:
+        S, A, n = mdp.n_states, mdp.n_actions, len(settings) * len(seeds)
+        for name, value in (("steps", steps), ("episodes", episodes)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, not {value}")
+        if A > 64:
+            raise ValueError(f"{mdp.name} has {A} actions; the engine takes at most 64")
+        for name in keep:
+            if name not in ("Q", "M", "F", "N"):
+                raise unknown("matrix to keep", name, ("Q", "M", "F", "N"))
+        self.settings, self.mdp, self.seeds, self.keep, self.recorded = settings, mdp, seeds, keep, recorded
+        self.episodes, self.cap = (-1, -1) if episodes is None else (episodes, steps)
+        self.horizon = steps if episodes is None else steps * episodes
+        if self.horizon >= 2**31:
+            raise ValueError(f"a run of {self.horizon:,} steps is too long: at most {2**31 - 1:,}")
+        self.snapshot_steps = np.array(snapshots, np.int64)
+        if len(snapshots) and not (
+            self.snapshot_steps[0] >= 1
+            and (np.diff(self.snapshot_steps) > 0).all()
+            and self.snapshot_steps[-1] <= self.horizon
+        ):
+            raise ValueError(f"snapshots must be rising steps between 1 and {self.horizon}, not {list(snapshots)}")
+        self.replay = None if replay is None else np.asarray(replay)
+        if self.replay is not None:
+            if self.replay.shape not in ((self.horizon,), (len(seeds), self.horizon)):
+                raise ValueError(f"replay must have shape [{self.horizon}] or [{len(seeds)}, {self.horizon}]")
+            if self.replay.min() < 0 or self.replay.max() >= A:
+                raise ValueError(f"replay holds actions outside 0 ... {A - 1}")
+            self.replay = np.broadcast_to(self.replay, (len(seeds), self.horizon)).astype(np.int32)
+
+        T = self.horizon if recorded else 0
+        sizes = {name: (S * A if name == "Q" else S * S) * (name in keep) for name in ("Q", "M", "F", "N")}
+        needed = n * (LANE.itemsize + 8 * S + 4 * S * len(snapshots) + STEP.itemsize * T + 8 * sum(sizes.values()))
+        check_memory(needed, f"{n:,} runs on {S:,} states", "ask for fewer seeds at once, or for less of each")
+        self.visits = np.zeros((n, S), np.int32)
+        self.first_visit = np.full((n, S), -1, np.int32)
+        self.episode_steps = np.zeros((n, max(0, self.episodes)), np.int32)
+        self.snapshots = np.zeros((n, len(snapshots), S), np.int32)
+        self.finals = {name: np.zeros((n, size)) for name, size in sizes.items()}
+        self.steps = np.zeros((n, T), STEP)
+        self.lanes = np.zeros(n, LANE)
+        key, stride = random_streams(seeds)
+        for i, s in enumerate(settings):
+            lanes = self.lanes[i * len(seeds) : (i + 1) * len(seeds)]
+            for name in ("alpha", "eta", "gamma", "gamma_sr", "beta", "q0", "m0"):
+                lanes[name] = getattr(s, name)
+            lanes["eta_pr"] = s.eta if s.eta_pr is None else s.eta_pr
+            lanes["gamma_pr"] = s.gamma_sr if s.gamma_pr is None else s.gamma_pr
+            lanes["tie_tolerance"] = s.tie_tolerance if s.ties == "random" else 0.0
+            lanes["epsilon"] = round(s.epsilon * 2**32)
+            # Step t, from 1, uses words 4t for a, 4t + 1 for s', 4t + 2 for a', 4t + 3 for the start of a new episode
+            lanes["word"] = key + np.uint64(4) * stride
+            lanes["stride"] = stride
+
+    def execute(self, threads: int | None, progress: Progress | None) -> list[Trace]:
+        """Run all lanes; neighbours of one kind share the calls of their kernel."""
+        n = len(self.seeds)
+        chunks: list[tuple[Callable[[slice], None], slice]] = []
+        for _, group in itertools.groupby(range(len(self.settings)), lambda i: _kind(self.settings[i])):
+            members = list(group)
+            lanes = slice(members[0] * n, (members[-1] + 1) * n)
+            run, size = self._prepare(self.settings[members[0]], lanes)
+            chunks += [(run, slice(i, min(i + size, lanes.stop))) for i in range(lanes.start, lanes.stop, size)]
+        run_chunks(chunks, threads, progress)
+        for lane in map(int, np.flatnonzero(~np.isfinite(self.lanes["total_bonus"]))):
+            raise ValueError(
+                f'reward "{self.settings[lane // n].reward}" became infinite or NaN on {self.mdp.name} '
+                f"(seed {self.seeds[lane % n]}): does it divide by what starts at 0?"
+            )
+        return [self._trace(i) for i in range(len(self.settings))]
+
+    def _prepare(self, s: Sarsa, lanes: slice) -> tuple[Callable[[slice], None], int]:
+        """A function that runs a slice of lanes of one kind, and how many lanes to give it at a time."""
+        mdp, S, A = self.mdp, self.mdp.n_states, self.mdp.n_actions
+        reward = get_reward(s.reward)
+        needs = {*reward.needs, *(self.keep if s.learned else ())}
+        has = {
+            "M": bool(needs & {"M", "M_next"} or (s.learned and "M_col_next" in needs)),
+            "M_ROW": "M_row" in needs,
+            "M_COL": "M_col_next" in needs,
+            "F": bool(needs & {"F", "F_row", "F_row_next"}),
+            "N": bool(needs & {"N", "N_next"}),
+            "N_COL": "N_col_next" in needs,
+        }
+        matrices = has["M"] + has["F"] + has["N"] if s.learned else 0
+        is_sparse = matrices > 0 and (S > DENSE_STATES if s.sparse is None else s.sparse)
+        if is_sparse and set(self.keep) - {"Q"}:
+            raise ValueError(f"row-sparse runs keep no {', '.join(sorted(set(self.keep) - {'Q'}))}; set sparse=False")
+        small = S <= UNROLLED_STATES
+        constants = {
+            "STATES": S if small else 0,
+            "ACTIONS": A,
+            "SUCCESSORS": mdp.n_successors,
+            "ALL_ACTIONS": np.uint64(2**A - 1),
+            "LEARNED": s.learned,
+            **{f"HAS_{name}": flag for name, flag in has.items()},
+            "ORDERED": matrices > 0 and not small and not is_sparse,
+            "SPARSE": is_sparse,
+            "ENDS": self.cap > 0 or bool(mdp.terminal.any()),
+            "RESAMPLE": s.next_action == "resample",
+            "FIRST_TIE": s.ties == "first",
+            "BONUS_FIRST": s.bonus_from == "previous",
+            "MASKED": not mdp.available.all(),
+            "RECORDED": self.recorded,
+            "REPLAYED": self.replay is not None,
+            **{name: globals()[name] for name in ("HALF", "LOW_HALF", "M_COL", "M_ROW", "F_ROW", "N_COL")},
+            "NONE": sparse.NONE,
+            "FIRST_BLOCK": sparse.FIRST_BLOCK,
+        }
+        kernel = _compiled(reward, tuple(constants.items()))
+        width = -(-S // 8) * 8
+        together = 8 if small else 4 if S <= 128 else 1  # so that the matrices of a group stay near the processor
+        square = 0 if is_sparse else together * S * width
+        check_memory(8.0 * matrices * square, f"{mdp.name}: learning on {S:,} states", "set sparse=True")
+        given = None if s.learned else self._closed_forms(lanes, has)
+        own = threading.local()
+
+        def run(part: slice) -> None:
+            if not hasattr(own, "matrices"):  # once per thread: lanes leave the matrices at zero
+                own.matrices = given or (
+                    *(aligned_zeros(square if has[name] else 0) for name in ("M", "F", "N")),
+                    aligned_zeros(4, together * width),
+                )
+                own.pool = sparse.empty_pool(S if is_sparse else 0, 1 << 16 if is_sparse else 0)
+                own.scratch = (
+                    np.empty(together * S * A),
+                    np.empty(together * S, np.uint8 if A <= 8 else np.uint64),
+                    np.empty(together * S if constants["ORDERED"] else 0, np.uint32),
+                )
+            replay = np.zeros(0, np.int32)
+            if self.replay is not None:
+                replay = self.replay[np.arange(part.start, part.stop) % len(self.seeds)]
+            results = (self.visits, self.first_visit, self.episode_steps, self.snapshots)
+            kernel(
+                self.lanes[part],
+                together,
+                self.horizon,
+                self.cap,
+                self.episodes,
+                s.tolerance,
+                self._tables,
+                own.scratch,
+                own.matrices,
+                own.pool,
+                (*(array[part].reshape(-1) for array in results), self.snapshot_steps),
+                tuple(array[part].reshape(-1) for array in self.finals.values()),
+                self.steps[part].reshape(-1),
+                replay.reshape(-1),
+            )
+
+        seconds = self.horizon * (2e-8 + 3e-10 * S * matrices)  # of a lane, roughly
+        size = max(1, min(int(0.2 / seconds), (lanes.stop - lanes.start) // 4))  # often enough for progress and Ctrl-C
+        return run, -(-size // together) * together
+
+    @functools.cached_property
+    def _tables(self) -> tuple[Any, ...]:
+        """The MDP as the kernel reads it: flat, and unsigned where an index comes out, which saves a check for < 0."""
+        mdp = self.mdp
+        (starts,) = np.nonzero(mdp.start)
+        bits = np.uint64(1) << np.arange(mdp.n_actions, dtype=np.uint64)
+        return (
+            mdp.next.astype(np.uint32).reshape(-1),
+            _thresholds(mdp.prob).reshape(-1),
+            mdp.reward.reshape(-1),
+            starts.astype(np.uint32),
+            _thresholds(mdp.start[starts])[:-1],
+            mdp.terminal.reshape(-1),
+            (mdp.available * bits).sum(axis=1, dtype=np.uint64),
+            mdp.n_states,
+            mdp.n_phases,
+            mdp.episodes_per_phase,
+        )
+
+    def _closed_forms(self, lanes: slice, has: dict[str, bool]) -> tuple[NDArray[np.float64], ...]:
+        """M, N^T and the sums under the uniform random policy, for each pair of discounts and each phase."""
+        mdp, S = self.mdp, self.mdp.n_states
+        pairs = np.stack([self.lanes["gamma_sr"][lanes], self.lanes["gamma_pr"][lanes]], axis=1)
+        distinct, self.lanes["table"][lanes] = np.unique(pairs, axis=0, return_inverse=True)
+        n = len(distinct) * mdp.n_phases
+        dense = has["M"] + has["F"] + has["N"] + has["N_COL"]
+        check_memory(8.0 * n * S * S * dense, f"{mdp.name}: closed forms of {S:,} states", "use learned=True")
+        M, N = np.zeros((n if has["M"] else 0, S, S)), np.zeros((n if has["N"] else 0, S, S))
+        sums = np.zeros((4, n, S))
+        for i, ((gamma_sr, gamma_pr), phase) in enumerate(itertools.product(distinct, range(mdp.n_phases))):
+            P, terminal = mdp.transition(phase=phase), mdp.terminal[phase]
+            if has["M"]:
+                M[i] = representations.sr(P, gamma_sr, terminal)
+            if has["M_ROW"]:
+                sums[M_ROW, i] = representations.sr_row_sums(P, gamma_sr, terminal)
+            if has["M_COL"]:
+                sums[M_COL, i] = representations.sr_column_sums(P, gamma_sr, terminal)
+            if has["F"]:
+                sums[F_ROW, i] = representations.fr(P, gamma_sr, terminal).sum(axis=1)
+            if has["N"] or has["N_COL"]:
+                predecessors = representations.pr(P, gamma_pr, terminal)
+                sums[N_COL, i] = predecessors.sum(axis=0)
+                if has["N"]:
+                    N[i] = predecessors.T
+        return M.reshape(-1), np.zeros(0), N.reshape(-1), sums.reshape(4, -1)
+
+    def _trace(self, i: int) -> Trace:
+        n, S = len(self.seeds), self.mdp.n_states
+        rows = slice(i * n, (i + 1) * n)
+        lanes = self.lanes[rows]
+        kept: dict[str, Any] = {name: self.finals[name][rows].reshape(n, S, -1) for name in self.keep}
+        if not self.settings[i].learned:
+            kept.update(self._given(self.settings[i]))
+        return Trace(
+            seeds=self.seeds,
+            total_reward=lanes["total_reward"].copy(),
+            total_bonus=lanes["total_bonus"].copy(),
+            steps=lanes["steps"].copy(),
+            visits=self.visits[rows],
+            first_visit=self.first_visit[rows],
+            episode_steps=self.episode_steps[rows],
+            truncated=lanes["truncated"].copy(),
+            snapshots=self.snapshots[rows],
+            **kept,
+        )
+
+    def _given(self, s: Sarsa) -> dict[str, NDArray[np.float64]]:
+        """The fixed matrices that were asked for, of the first phase; the same for every seed."""
+        P, terminal = self.mdp.transition(), self.mdp.terminal[0]
+        gamma_pr = s.gamma_sr if s.gamma_pr is None else s.gamma_pr
+        matrices = {
+            "M": lambda: representations.sr(P, s.gamma_sr, terminal),
+            "F": lambda: representations.fr(P, s.gamma_sr, terminal),
+            "N": lambda: representations.pr(P, gamma_pr, terminal),
+        }
+        return {name: np.broadcast_to(matrices[name](), (len(self.seeds), *P.shape)) for name in set(self.keep) - {"Q"}}
+
+    def paths(self, i: int) -> dict[int, Path]:
+        """The recorded steps of settings i, by seed."""
+        paths = {}
+        for row, seed in enumerate(self.seeds, start=i * len(self.seeds)):
+            steps = self.steps[row, : self.lanes["steps"][row]]
+            columns = (np.ascontiguousarray(steps[name]) for name in STEP.names or ())
+            paths[int(seed)] = Path(*columns)
+        return paths

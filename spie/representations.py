@@ -1,0 +1,288 @@
+"""Successor (M), first-occupancy (F) and predecessor (N) representation of a Markov chain, closed form beside TD rule.
+
+P [S, S] is the chain under a policy, dense or SciPy sparse; every row sums to 1. `terminal`, a bool mask [S], marks the
+states where an episode ends; the row of such a state is the distribution of the next start, so that P is stochastic.
+A TD rule maps one transition to the error of the row (M, F) or column (N) that it changes and leaves its input alone;
+the caller adds `eta` times that error. `discount` is 0 where the episode ended.
+"""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[np.float64]
+Mask: TypeAlias = NDArray[np.bool_]
+Chain: TypeAlias = Any  # P [S, S], dense or SciPy sparse
+
+DENSE_STATES = 5000  # where the answer is a dense matrix, a sparse P of at most so many states is taken
+FILL = 50_000_000  # entries that eliminating the states of a sparse chain may create: 0.6 GB
+
+
+def sr(P: Chain, gamma: float, terminal: Mask | None = None) -> Array:
+    """Successor representation M of the chain P, shape [S, S].
+
+        M = (I - gamma P D)^-1,  D = diag(1 - terminal)          (eqs 3, 19)
+
+    Row s holds the discounted visits to every state from s on. Nothing follows the end of an episode: M[s, end] = 0
+    for every other s, and the row of the end is its own unit vector.
+    """
+    return np.ascontiguousarray(_inverse(gamma * _dense(_continuing(P, gamma, terminal)).T).T)
+
+
+def td_sr(M: Array, s: int, s_next: int, gamma: float, discount: float = 1.0) -> Array:
+    """TD error of row s of M, shape [S].
+
+    1(s) + gamma discount M[s', :] - M[s, :]                     (eq. 4)
+    """
+    error: Array = gamma * discount * M[s_next] - M[s]
+    error[s] += 1
+    return error
+
+
+def fr(P: Chain, gamma: float, terminal: Mask | None = None) -> Array:
+    """First-occupancy representation F of the chain P, shape [S, S].
+
+        F[s, s'] = M[s, s'] / M[s', s']                          (eq. 5)
+
+    F[s, s'] is the mean of gamma^t, t the time of the first visit to s' from s.
+    """
+    M = sr(P, gamma, terminal)
+    return M / M.diagonal()
+
+
+def td_fr(F: Array, s: int, s_next: int, gamma: float, discount: float = 1.0) -> Array:
+    """TD error of row s of F, shape [S].
+
+    1(s) + gamma discount (1 - 1(s)) F[s', :] - F[s, :]          (eq. 6)
+    """
+    error: Array = gamma * discount * F[s_next] - F[s]
+    error[s] = 1 - F[s, s]
+    return error
+
+
+def stationary(P: Chain) -> Array:
+    """Stationary distribution z of the chain P, shape [S].
+
+        z P = z,  sum z = 1
+
+    Also for periodic chains; a state that is left for good gets 0. A chain with two closed classes has no unique z and
+    is refused. States are eliminated without a subtraction (Grassmann, Taksar and Heyman), so the smallest entry is as
+    accurate as the largest. 10^5 states take below a second in a maze, some 15 in an open field.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    P = csr_array(_chain(P))
+    n_classes, label = connected_components(P, connection="strong")
+    s, s_next = P.nonzero()
+    closed = np.ones(n_classes, dtype=bool)
+    closed[label[s[label[s] != label[s_next]]]] = False
+    recurrent = np.flatnonzero(closed[label])
+    if closed.sum() > 1:
+        first = recurrent[0]
+        second = recurrent[label[recurrent] != label[first]][0]
+        raise ValueError(
+            f"P has no unique stationary distribution: states {first} and {second} are in two closed classes; "
+            "pass the chain of one of them"
+        )
+    z = np.zeros(len(label))
+    z[recurrent] = _stationary_irreducible(P[recurrent][:, recurrent])
+    return z
+
+
+def reverse(P: Chain, terminal: Mask | None = None) -> Chain:
+    """Retrospective transitions P~ of the chain P, shape [S, S], sparse for a sparse P.
+
+        P~[s, s'] = P[s, s'] z(s) / z(s')                        (eq. 20)
+
+    P~[s, s'] is the probability that s came just before s': columns sum to 1. With `terminal`, a new start is no
+    transition: rows of ends are 0, and z(s') is replaced by the flow into s' from the other states. A state that is
+    entered by starts alone has no predecessor: its column is 0.
+    """
+    P = _chain(P)
+    z = _positive_stationary(P)
+    flow = z * _going_on(terminal, len(z))
+    inflow = flow @ P
+    return _scaled(P, flow, np.divide(1, inflow, out=np.zeros_like(z), where=inflow > 0))
+
+
+def pr(P: Chain, gamma: float, terminal: Mask | None = None) -> Array:
+    """Predecessor representation N of the chain P, shape [S, S].
+
+        N = (I - gamma P~)^-1                                    (eqs 11, 19)
+          = diag(z) M diag(z)^-1  without `terminal`             (eq. 13)
+
+    Column s' holds the discounted visits to every state up to s'. Needs a chain whose stationary z is positive.
+    """
+    if terminal is None:
+        M = sr(P, gamma)
+        z = _positive_stationary(P)
+        return z[:, None] * M / z
+    _check_gamma(gamma)
+    return _inverse(gamma * reverse(_dense(_chain(P)), terminal))
+
+
+def td_pr(N: Array, s: int, s_next: int, gamma: float) -> Array:
+    """TD error of column s' of N, shape [S]; no discount, for seen from the end of an episode its past is real.
+
+    1(s') + gamma N[:, s] - N[:, s']                             (eq. 12)
+    """
+    error: Array = gamma * N[:, s] - N[:, s_next]
+    error[s_next] += 1
+    return error
+
+
+def sr_row_sums(P: Chain, gamma: float, terminal: Mask | None = None) -> Array:
+    """Row sums w of M, shape [S], without M: a sparse P stays sparse.
+
+        w = 1 + gamma P D w
+
+    Relative accuracy about 1e-15 / (1 - gamma).
+    """
+    return _sum_of_powers(gamma * _continuing(P, gamma, terminal))
+
+
+def sr_column_sums(P: Chain, gamma: float, terminal: Mask | None = None) -> Array:
+    """Column sums c of M, shape [S], without M: a sparse P stays sparse.
+
+        c = 1 + gamma D P^T c
+
+    Relative accuracy about 1e-15 / (1 - gamma).
+    """
+    return _sum_of_powers(gamma * _continuing(P, gamma, terminal).T)
+
+
+def _inverse(A: Array) -> Array:
+    """(I - A)^-1 for A >= 0 with column sums below 1: no pivot moves and nothing cancels, so no entry is negative."""
+    identity = np.eye(len(A))
+    return np.linalg.solve(identity - A, identity).astype(np.float64, copy=False)
+
+
+def _sum_of_powers(A: Chain) -> Array:
+    """(I - A)^-1 1 for A >= 0, the sum of all A^t 1."""
+    ones = np.ones(A.shape[0])
+    if isinstance(A, np.ndarray):
+        return np.linalg.solve(np.diag(ones) - A, ones)
+    # Some 35 / (1 - gamma) products on any graph; factors of I - A are faster on mazes, but fill up on tangled chains.
+    # The loop ends: rounding preserves order, so w never falls, and it is bounded.
+    A, w, before = A.tocsr(), ones, 0 * ones
+    while (w != before).any():
+        w, before = 1 + A @ w, w
+    return w
+
+
+def _stationary_irreducible(P: Chain) -> Array:
+    """Stationary distribution of an irreducible csr P: unlinked states go together, cheapest first, the last dense."""
+    random = np.random.default_rng(0)
+    eliminated = []
+    with np.errstate(all="ignore"):
+        while (S := P.shape[0]) > 500 and P.nnz < S * S / 8:
+            fill = np.diff(P.indptr) * np.bincount(P.indices, minlength=S)
+            rank = np.empty(S, dtype=np.int64)
+            rank[np.lexsort((random.random(S), fill))] = np.arange(S)
+            out = rank <= np.minimum.reduceat(rank[P.indices], P.indptr[:-1])  # below all their successors
+            i, s_next = P[out].nonzero()
+            out[s_next[np.flatnonzero(out)[i] != s_next]] = False  # and successors of none that goes
+            into, onwards = P[~out][:, out], P[out][:, ~out]
+            into = (into * (1 / onwards.sum(axis=1))).tocsr()
+            P = P[~out][:, ~out] + into @ onwards
+            eliminated.append((out, into))
+            if P.nnz > FILL:
+                raise ValueError(f"P is too tangled to eliminate its states ({P.nnz} links); iterate z = z @ P instead")
+        z = _stationary_dense(P.toarray())
+        for out, into in reversed(eliminated):
+            remaining, z = z, np.empty(len(out))
+            z[~out], z[out] = remaining, remaining @ into
+        z /= z.sum()
+    if not z.min() > np.finfo(z.dtype).tiny:  # what underflowed may have led to common states
+        raise ValueError("stationary probabilities of P differ by more than floats hold (1e308); sr and fr need none")
+    return z
+
+
+def _stationary_dense(P: Array) -> Array:
+    """The same for a dense P, which is overwritten; in blocks, to spend the time in matrix products."""
+    S, block = len(P), 64
+    for stop in range(S, 1, -block):
+        start = max(stop - block, 1)
+        for k in range(stop - 1, start - 1, -1):
+            P[:k, k] /= P[k, :k].sum()
+            P[start:k, :k] += np.outer(P[start:k, k], P[k, :k])
+            P[:start, start:k] += np.outer(P[:start, k], P[k, start:k])
+        P[:start, :start] += P[:start, start:stop] @ P[start:stop, :start]
+    z = np.ones(S)
+    for k in range(1, S):
+        z[k] = z[:k] @ P[:k, k]
+    return z
+
+
+def _positive_stationary(P: Chain) -> Array:
+    z = stationary(P)
+    if not z.all():
+        raise ValueError(
+            f"state {np.argmin(z)} has stationary probability 0, so nothing can be said of what came before it; "
+            "pass the chain of the states with stationary(P) > 0"
+        )
+    return z
+
+
+def _continuing(P: Chain, gamma: float, terminal: Mask | None) -> Chain:
+    """The checked P without transitions out of and into the end of an episode."""
+    _check_gamma(gamma)
+    P = _chain(P)
+    going_on = _going_on(terminal, P.shape[0])
+    return _scaled(P, going_on, going_on)
+
+
+def _scaled(P: Chain, rows: Array, columns: Array) -> Chain:
+    """diag(rows) P diag(columns)."""
+    scaled = P * rows[:, None] * columns
+    return scaled if isinstance(P, np.ndarray) else scaled.tocsr()
+
+
+def _dense(P: Chain) -> Array:
+    if isinstance(P, np.ndarray):
+        return P
+    if (S := P.shape[0]) > DENSE_STATES:
+        raise ValueError(
+            f"a dense [{S}, {S}] matrix needs {8e-9 * S * S:.1f} GB; "
+            "use sr_row_sums and sr_column_sums, or pass a dense P"
+        )
+    dense: Array = P.toarray()
+    return dense
+
+
+def _chain(P: Chain) -> Chain:
+    """P as a float64 array or csr_array, checked."""
+    if hasattr(P, "tocsr"):
+        from scipy.sparse import csr_array
+
+        P = csr_array(P, dtype=np.float64, copy=True)
+        P.eliminate_zeros()  # to csgraph a stored 0 is a link
+    else:
+        P = np.asarray(P, dtype=np.float64)
+    if P.ndim != 2 or P.shape[0] != P.shape[1] or not P.shape[0]:
+        raise ValueError(f"P has shape {list(P.shape)}, not [S, S]")
+    for s, s_next in np.transpose((P < 0).nonzero())[:1]:
+        raise ValueError(f"P[{s}, {s_next}] is {P[s, s_next]:g}, which is no probability")
+    total = P.sum(axis=1)
+    for s in np.flatnonzero(~(np.abs(total - 1) <= 1e-9))[:1]:
+        raise ValueError(
+            f"P[{s}] sums to {total[s]:.12g}, not 1 (state {s}; where an episode ends, the row is the next start)"
+        )
+    return P
+
+
+def _going_on(terminal: Mask | None, S: int) -> Array:
+    """1 - terminal, shape [S]."""
+    if terminal is None:
+        return np.ones(S)
+    terminal = np.asarray(terminal)
+    if terminal.shape != (S,) or terminal.dtype != bool:
+        raise ValueError(f"terminal must be a bool mask [{S}], not {terminal.dtype} {list(terminal.shape)}")
+    return np.where(terminal, 0.0, 1.0)
+
+
+def _check_gamma(gamma: float) -> None:
+    if not 0 <= gamma < 1:
+        raise ValueError(f"gamma is {gamma:g}, not in [0, 1); at 1 the visits add up to infinity")

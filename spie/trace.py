@@ -1,0 +1,44 @@
+"""What a run leaves behind."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True)
+class Path:
+    """Every step of one seed."""
+
+    states: NDArray[np.int32]  # [steps] where each step began
+    actions: NDArray[np.int32]  # [steps]
+    next_states: NDArray[np.int32]  # [steps] where it ended
+    rewards: NDArray[np.float64]  # [steps] extrinsic
+    bonuses: NDArray[np.float64]  # [steps] intrinsic, before beta
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One settings, many seeds: axis 0 is the seed throughout."""
+
+    seeds: NDArray[np.int64]  # [seeds]
+    total_reward: NDArray[np.float64]  # [seeds] extrinsic, undiscounted
+    total_bonus: NDArray[np.float64]  # [seeds] intrinsic, before beta
+    steps: NDArray[np.int64]  # [seeds] steps taken
+    visits: NDArray[np.int32]  # [seeds, S] the first state of every episode counts
+    first_visit: NDArray[np.int32]  # [seeds, S] step of the first visit: 0 for the first state, -1 for never
+    episode_steps: NDArray[np.int32]  # [seeds, episodes] where a number of episodes was asked for
+    truncated: NDArray[np.int32]  # [seeds] episodes that were cut off
+    snapshots: NDArray[np.int32]  # [seeds, asked steps, S] visits up to then
+    Q: NDArray[np.float64] | None = None  # [seeds, S, A] final values, where asked for; so for the others
+    M: NDArray[np.float64] | None = None  # [seeds, S, S]
+    F: NDArray[np.float64] | None = None  # [seeds, S, S]
+    N: NDArray[np.float64] | None = None  # [seeds, S, S]
+    paths: dict[int, Path] = field(default_factory=dict)  # by seed, where asked for
+
+    def coverage(self, steps: ArrayLike) -> NDArray[np.float64]:
+        """Fraction of the states visited by each of the given steps, [seeds, len(steps)]."""
+        never = np.iinfo(np.int32).max
+        first = np.sort(np.where(self.first_visit < 0, never, self.first_visit), axis=1)
+        seen = np.array([np.searchsorted(row, np.asarray(steps), side="right") for row in first])
+        return np.asarray(seen / first.shape[1])
