@@ -459,9 +459,29 @@ class Sarsa:
             if getattr(self, name) not in choices:
                 raise unknown(f"{name} for Sarsa", getattr(self, name), choices)
 
+    @classmethod
+    def named(cls, name: str, **settings: Any) -> "Sarsa":
+        """The agent that the paper calls `name`, with further settings: "sarsa-srr", "sarsa-fr-fixed", ..."""
+        if name not in AGENTS:
+            raise unknown("agent", name, AGENTS)
+        return cls(**AGENTS[name], **settings)
+
     def run(self, mdp: MDP, steps: int, seeds: int | Sequence[int] = 1, **options: Any) -> Trace:
         """Run this agent on `mdp`, once per seed; options as for `run_sarsa`."""
         return run_sarsa([self], mdp, steps, seeds, **options)[0]
+
+
+_LEARNED: dict[str, dict[str, Any]] = {
+    "sarsa": {"reward": "none"},
+    "sarsa-sr": {"reward": "sr"},
+    "sarsa-fr": {"reward": "fr"},
+    "sarsa-srr": {"reward": "sr-r"},
+    "sarsa-srr-a": {"reward": "sr-r(a)"},
+    "sarsa-srr-b": {"reward": "sr-r(b)"},
+    "sarsa-srr-c": {"reward": "sr-r(c)"},
+    "sarsa-sr-pr": {"reward": "sr-pr"},
+}
+AGENTS = _LEARNED | {f"{name}-fixed": s | {"learned": False} for name, s in _LEARNED.items() if name != "sarsa"}
 
 
 def _inside(value: float, interval: str) -> bool:

@@ -1,0 +1,222 @@
+"""How fast spie is on this machine: `make bench`, about a minute, and more the first time, when kernels compile.
+
+All in one process, on one thread where nothing else is said, in CPU time. What is compared runs in turn, many times
+over, and the best time counts: on a machine shared with others it says most about the code. `spread` is how far the
+median lies above the best. No time includes compilation.
+"""
+
+import importlib.util
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+
+from plain import sarsa_srr
+
+import spie
+from reference import reference
+from spie.rewards import reward_names
+
+
+class Task(NamedTuple):
+    agent: spie.Sarsa
+    mdp: spie.MDP
+    steps: int
+    seeds: int
+    target_ns: int  # a step, on a core of 3.6 GHz
+    target_ratio: int  # to NumPy
+
+    def run(self, **changes: Any) -> Callable[[], Any]:
+        """The task as something to time, perhaps with another reward or with more threads or seeds."""
+        agent = replace(self.agent, reward=changes.pop("reward", "sr-r"))
+        return partial(agent.run, self.mdp, self.steps, **{"seeds": self.seeds, "threads": 1} | changes)
+
+    def ns(self, seconds: list[float]) -> float:
+        return 1e9 * seconds[0] / self.steps / self.seeds
+
+
+GRID = spie.Sarsa()  # the paper's settings for grid worlds; the others are Table 5's
+RIVERSWIM = replace(GRID, eta=0.25, beta=10, epsilon=0.01)
+SIXARMS = replace(GRID, alpha=0.01, eta=0.01, gamma_sr=0.99, beta=10_000, epsilon=0.01)
+OF_SMALL = Task(GRID, spie.grid("of-small"), 8000, 32, target_ns=45, target_ratio=400)
+TASKS = {
+    "RiverSwim": Task(RIVERSWIM, spie.riverswim(), 5000, 256, target_ns=16, target_ratio=1000),
+    "SixArms": Task(SIXARMS, spie.sixarms(), 5000, 256, target_ns=20, target_ratio=1000),
+    "OF-small": OF_SMALL,
+    "OF-large": Task(GRID, spie.grid("of-large"), 8000, 16, target_ns=140, target_ratio=150),
+}
+
+
+def race(
+    runs: dict[str, Callable[[], Any]], rounds: int = 15, clock: Callable[[], float] = time.process_time
+) -> dict[str, list[float]]:
+    """Time the runs in turn; the seconds of each, sorted. The first round, which may compile, does not count."""
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(rounds + 1):
+        for name, run in runs.items():
+            begin = clock()
+            run()
+            seconds[name].append(clock() - begin)
+    return {name: sorted(times[1:]) for name, times in seconds.items()}
+
+
+def spread(seconds: list[float]) -> str:
+    return f"+{100 * (median(seconds) / min(seconds) - 1):.0f} %"
+
+
+def table(title: str, *rows: tuple[Any, ...]) -> None:
+    """Print rows, the first of them the header, in Markdown."""
+    text = [[str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*text, strict=True)]
+    text.insert(1, ["-" * width for width in widths])
+    print(f"\n{title}\n")
+    for row in text:
+        print("|", " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)), "|", flush=True)
+
+
+@njit(nogil=True)
+def squares(n, x):
+    """A chain of multiplications, each of which waits 3 cycles for the one before."""
+    for _ in range(n):
+        x = x * x
+    return x
+
+
+def engine_against_numpy() -> None:
+    n, few = 2_000_000, 500  # steps: of the chain, of the slow ones
+    ghz = 3e-9 * n / race({"chain": partial(squares, n, np.uint64(3))}, 30)["chain"][0]
+    header = ("task", "states", "ns a step", "spread", "at 3.6 GHz", "at most")
+    header += ("plain NumPy, ns", "times faster", "tests/reference.py, ns", "times faster", "at least")
+    rows: list[tuple[Any, ...]] = [header]
+    for name, task in TASKS.items():
+        times = race(
+            {
+                "engine": task.run(),
+                "plain": partial(sarsa_srr, task.agent, task.mdp, few, seed=0),
+                "reference": partial(reference, task.agent, task.mdp, few, seed=0),
+            }
+        )
+        engine, plain, slow = task.ns(times["engine"]), 1e9 * times["plain"][0] / few, 1e9 * times["reference"][0] / few
+        row = (name, task.mdp.n_states, f"{engine:.1f}", spread(times["engine"]), f"{engine * ghz / 3.6:.1f}")
+        row += (task.target_ns, f"{plain:,.0f}", f"{plain / engine:,.0f}", f"{slow:,.0f}", f"{slow / engine:,.0f}")
+        rows.append((*row, task.target_ratio))
+    table(f"SARSA-SRR on one core, which runs at {ghz:.2f} GHz; `at 3.6 GHz` is scaled by the clock alone", *rows)
+
+
+@spie.reward("from a file")
+def from_a_file(M_next: float, M_col_next: float) -> float:
+    return M_next - M_col_next
+
+
+def rewards() -> None:
+    """Every reward, and SR-R as a user would define it in a file or at a prompt, where its text cannot be had."""
+    names = [name for name in reward_names() if name != "from a file"]
+    prompt: dict[str, Any] = {}
+    exec("def at_a_prompt(M_next, M_col_next): return M_next - M_col_next", prompt)
+    spie.reward("at a prompt")(prompt["at_a_prompt"])
+    own = ["from a file", "at a prompt"]
+    times = race({name: OF_SMALL.run(reward=name) for name in names + own})
+    ns = {name: OF_SMALL.ns(seconds) for name, seconds in times.items()}
+    rows = [(name, f"{ns[name]:.1f}", spread(times[name])) for name in names]
+    table("Every reward on OF-small", ("reward", "ns a step", "spread"), *rows)
+    rows = [(name, f"{ns[name]:.1f}", f"{ns[name] / ns['sr-r']:.2f}", "1.33") for name in own]
+    table("SR-R defined by a user", ("defined", "ns a step", "times the built-in", "at most"), *rows)
+
+
+def threads() -> None:
+    """One thread and two, beside what the machine allows: the same for two chains that share nothing."""
+    seeds, n = 8 * OF_SMALL.seeds, 40_000_000
+
+    def chains(workers: int) -> None:
+        with ThreadPoolExecutor(workers) as pool:
+            list(pool.map(partial(squares, n), [np.uint64(3)] * 2))
+
+    whats = ("SR-R on OF-small", "two chains")
+    runs = {f"{whats[0]} {k}": OF_SMALL.run(seeds=seeds, threads=k) for k in (1, 2)}
+    runs |= {f"{whats[1]} {k}": partial(chains, k) for k in (1, 2)}
+    wall, cpu = race(runs, clock=time.perf_counter), race(runs)
+    rows = []
+    for what in whats:
+        one, two = f"{what} 1", f"{what} 2"
+        ratios = f"{wall[one][0] / wall[two][0]:.2f}", f"{cpu[two][0] / cpu[one][0]:.2f}"
+        rows.append((what, f"{1e3 * wall[one][0]:.0f}", f"{1e3 * wall[two][0]:.0f}", *ratios))
+    header = ("what", "1 thread, wall ms", "2 threads, wall ms", "times faster", "times the CPU")
+    table(f"Threads: {seeds} seeds, and what this machine has to give just now", header, *rows)
+
+
+def cpu_of_python(*arguments: str) -> float:
+    """CPU seconds of a Python process, from its start to its end."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def start_up() -> None:
+    processes = {  # arguments, and at most how many seconds
+        "import numpy": (("-c", "import numpy"), ""),
+        "import spie": (("-c", "import spie"), "0.3 beyond"),
+        "spie --help": (("-m", "spie.cli", "--help"), "0.3 beyond"),
+        "first result": (("-c", "import spie; spie.Sarsa().run(spie.grid('of-small'), steps=8000)"), "1 in all"),
+    }
+    if importlib.util.find_spec("spie.cli") is None:
+        del processes["spie --help"]
+    seconds: dict[str, list[float]] = {name: [] for name in processes}
+    for _ in range(5):
+        for name, (arguments, _) in processes.items():
+            seconds[name].append(cpu_of_python(*arguments))
+    rows = [
+        (name, f"{min(s):.2f}", f"{min(s) - min(seconds['import numpy']):.2f}", spread(s), processes[name][1])
+        for name, s in seconds.items()
+    ]
+    header = ("what", "CPU, s", "beyond NumPy's", "spread", "at most")
+    table("A new process, its kernel compiled before", header, *rows)
+
+
+LARGE_MAZE = """
+import time, spie
+from pathlib import Path
+mdp = spie.grid(spie.maze(449, 449))
+spie.Sarsa().run(mdp, 10)  # compiles
+begin = time.process_time()
+trace = spie.Sarsa().run(mdp, 10**6, threads=1)
+cpu = time.process_time() - begin
+status = dict(line.split(":") for line in Path("/proc/self/status").read_text().splitlines())
+print(mdp.n_states, (trace.visits > 0).sum(), cpu, int(status["VmHWM"].split()[0]) * 1024 / 1e9)
+"""
+
+
+def large_maze() -> None:
+    """Time and memory of the row-sparse engine, in processes of their own; Linux tells how much memory they took."""
+    if sys.platform != "linux":
+        return
+    runs = [subprocess.check_output([sys.executable, "-c", LARGE_MAZE], text=True).split() for _ in range(3)]
+    states, seen, cpu, peak = min((list(map(float, run)) for run in runs), key=lambda run: run[2])
+    header = ("states", "seen", "CPU, s", "peak of the process, GB", "at most")
+    table(
+        "A maze, 10^6 steps, row-sparse",
+        header,
+        (f"{states:,.0f}", f"{seen:,.0f}", f"{cpu:.2f}", f"{peak:.2f}", "1 GB"),
+    )
+
+
+if __name__ == "__main__":
+    begin = time.perf_counter()
+    engine_against_numpy()
+    rewards()
+    threads()
+    start_up()
+    large_maze()
+    print(f"\n{time.perf_counter() - begin:.0f} s in all, what had to be compiled included")

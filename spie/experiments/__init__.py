@@ -1,0 +1,93 @@
+"""The paper's experiments as data: what to run, what the paper reports, how it is read off a run.
+
+To add one, write its runs as a function of the number of seeds and add a line to EXPERIMENTS.
+"""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from spie.errors import unknown
+from spie.experiments import grids, paper, tabular
+from spie.run import Run, load
+from spie.store import Store
+from spie.trace import Trace
+
+CONTROLS = ("constant", "optimistic", "count", "random")  # ours, not in the paper
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or figure of the paper."""
+
+    name: str
+    title: str
+    seeds: int = 1  # by default
+    runs: Callable[[int], list[Run]] = lambda seeds: []
+    published: Mapping[tuple[str, str], paper.Cell] = field(default_factory=dict)  # by (env, agent)
+
+
+EXPERIMENTS = {
+    e.name: e
+    for e in (
+        Experiment(
+            "table1",
+            "Table 1: reward on RiverSwim and SixArms in 5000 steps",
+            1000,
+            functools.partial(tabular.runs, paper.TABLE_1),
+            paper.TABLE_1,
+        ),
+        Experiment(
+            "table3",
+            "Table 3: the same with fixed SR and FR",
+            1000,
+            functools.partial(tabular.runs, paper.TABLE_3),
+            paper.TABLE_3,
+        ),
+        Experiment(
+            "table4",
+            "Table 4: ablations (a), (b), (c) of SR-R",
+            1000,
+            functools.partial(tabular.runs, paper.TABLE_4),
+            paper.TABLE_4,
+        ),
+        Experiment("table5", "Table 5: the settings"),
+        Experiment("figure1", "Figure 1: coverage of grid worlds without reward", 100, grids.figure_1),
+        Experiment("figure3", "Figure 3: goal tasks, goals that move", 100, grids.figure_3),
+        Experiment("figure5", "Figure 5: the two MDPs"),
+        Experiment("figure6", "Figure 6: where the agents go, step by step", 100, grids.figure_6),
+        Experiment("figure7", "Figure 7: optimistic starts", 100, grids.figure_7),
+    )
+}
+
+
+def get_experiment(name: str) -> Experiment:
+    """The experiment known as `name`."""
+    if name not in EXPERIMENTS:
+        raise unknown("experiment", name, EXPERIMENTS)
+    return EXPERIMENTS[name]
+
+
+class Results:
+    """What a store has of each experiment, with the number of seeds that was asked for last."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.seeds = store.asked_for()
+
+    @functools.cache  # noqa: B019  # a Results lives as long as one command
+    def runs(self, name: str) -> Sequence[Run]:
+        """The runs of an experiment; none where it was never asked for."""
+        return get_experiment(name).runs(self.seeds[name]) if name in self.seeds else []
+
+    def missing(self, name: str) -> int:
+        """How many runs of an experiment are not stored: 0 for one that is finished."""
+        return sum(run.id not in self.store for run in self.runs(name))
+
+    @functools.cache  # noqa: B019
+    def trace(self, name: str, env: str, agent: str) -> Trace | None:
+        """The trace of a cell of an experiment, None where it is not stored."""
+        for run in self.runs(name):
+            if (run.env, run.agent) == (env, agent) and run.id in self.store:
+                return load(self.store, run)
+        return None

@@ -1,0 +1,56 @@
+"""Tables 1, 3, 4: RiverSwim and SixArms, with the paper's settings and with controls that the paper lacks."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from spie.agents.sarsa import Sarsa
+from spie.envs import riverswim, sixarms
+from spie.experiments import paper
+from spie.mdp import MDP
+from spie.run import Run
+
+CHAINS = {"riverswim": riverswim, "sixarms": sixarms}
+
+
+def settings(env: str, agent: str) -> Sarsa:
+    """An agent with the settings of Table 5; the ablations have no row there and use those of SARSA-SRR."""
+    row = "sarsa-srr" if agent in ("sarsa-srr-a", "sarsa-srr-b", "sarsa-srr-c") else agent
+    return Sarsa.named(agent, **paper.TABLE_5[env, row])
+
+
+def controls(env: str) -> dict[str, Sarsa]:
+    """What the paper does not compare with: agents with no representation, else with SARSA-SRR's settings.
+
+    A cost of -1 a step times beta; no bonus but a Q that starts at the most an agent can earn; a count bonus with a Q
+    that starts at the most it can pay; and a uniform random walk.
+    """
+    s = settings(env, "sarsa-srr")
+    common: dict[str, Any] = {"alpha": s.alpha, "gamma": s.gamma, "epsilon": s.epsilon}
+    most = float(CHAINS[env]().reward.max()) / (1 - s.gamma)
+    return {
+        "constant": Sarsa(reward="constant", beta=s.beta, **common),
+        "optimistic": Sarsa(reward="none", q0=most, **common),
+        "count": Sarsa(reward="count", beta=s.beta, q0=s.beta / (1 - s.gamma), **common),
+        "random": Sarsa(reward="none", epsilon=1.0),
+    }
+
+
+def runs(cells: Mapping[tuple[str, str], paper.Cell], seeds: int) -> list[Run]:
+    """The runs of a table: its cells, then the controls."""
+    agents = [(env, agent, settings(env, agent)) for env, agent in cells]
+    agents += [(env, name, s) for env in CHAINS for name, s in controls(env).items()]
+    return [Run(env, agent, s, CHAINS[env](), paper.CHAIN_STEPS, seeds) for env, agent, s in agents]
+
+
+def best_return(mdp: MDP, steps: int) -> float:
+    """Expected undiscounted reward of the best policy for `steps` steps, by dynamic programming: the ceiling."""
+    if mdp.terminal.any() or mdp.n_phases > 1:
+        raise ValueError(f"{mdp.name}: the ceiling is for one phase without end")
+    expected = (mdp.prob * mdp.reward[0]).sum(axis=2)
+    expected[~mdp.available] = -np.inf
+    value = np.zeros(mdp.n_states)
+    for _ in range(steps):
+        value = (expected + (mdp.prob * value[mdp.next]).sum(axis=2)).max(axis=1)
+    return float(mdp.start @ value)
