@@ -2,15 +2,17 @@
 
 import dataclasses
 import json
+import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 if TYPE_CHECKING:
     from spie.experiments import Experiment, Results
     from spie.run import Run
+    from spie.store import Store
 
 app = typer.Typer(
     help="Successor-Predecessor Intrinsic Exploration: run the paper's experiments, see how ours compare.",
@@ -81,9 +83,7 @@ def run(
         for e in chosen:
             runs = e.runs(seeds or e.seeds)
             store.ask_for(e.name, seeds or e.seeds)
-            missing = sum(r.id not in store for r in runs)
-            shape = f"{len(runs)} runs x {seeds or e.seeds} seeds" if runs else "nothing to run"
-            console.print(f"[bold]{e.name}[/]: {shape}{'' if missing else ', all stored'}", highlight=False)
+            console.print(f"[bold]{e.name}[/]: {_plan(runs, store)}", highlight=False)
             columns = (TextColumn("  {task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
             with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
                 task = progress.add_task("", total=len(runs))
@@ -97,6 +97,20 @@ def run(
                 _print_cells(e, cells)
     if not as_json:
         console.print(f"next: spie report{f' --results {results}' if results else ''}", highlight=False)
+
+
+def _plan(runs: "list[Run]", store: "Store") -> str:
+    """What a command is about to do, and how long that takes."""
+    if not runs:
+        return "nothing to run, it is drawn from the settings"
+    missing = [r for r in runs if r.id not in store]
+    shape = f"{len(runs)} runs x {runs[0].n_seeds} seeds"
+    if not missing:
+        return f"{shape}, all stored"
+    seconds = sum(r.seconds for r in missing) / (os.cpu_count() or 1)
+    bound = "at most" if any(r.episodes for r in missing) else "about"
+    stored = f", {len(runs) - len(missing)} stored" if len(missing) < len(runs) else ""
+    return f"{shape}{stored}, {bound} {seconds:.0f} s, and some 5 s for each kernel that is compiled for the first time"
 
 
 def summary(experiment: "Experiment", r: "Run", results: "Results") -> dict[str, Any]:
@@ -140,22 +154,22 @@ def _print_cells(experiment: "Experiment", cells: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Run the command; a user's mistake is one line and exit code 2."""
-    from spie.store import StoreError
-
     try:
-        app(standalone_mode=False)
-    except (ValueError, OSError, StoreError) as error:
+        code = app(standalone_mode=False)  # Typer hands back 130 for Ctrl-C
+    except (ValueError, OSError) as error:
         _fail(str(error))
     except (KeyboardInterrupt, typer.Abort):
-        print("stopped; what is stored stays, run again to continue", file=sys.stderr)
-        sys.exit(130)
+        code = 130
     except Exception as error:
         if hasattr(error, "format_message"):  # how the command line's own errors tell themselves
             _fail(error.format_message())
         raise
+    if code == 130:
+        print("stopped; what is stored stays, run again to continue", file=sys.stderr)
+    sys.exit(code or 0)
 
 
-def _fail(message: str) -> None:
+def _fail(message: str) -> NoReturn:
     print(f"spie: {message}", file=sys.stderr)
     sys.exit(2)
 

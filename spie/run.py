@@ -1,6 +1,7 @@
 """Where runs execute: what is stored already is not run again, the rest goes to a backend and into the store."""
 
 import dataclasses
+import functools
 import hashlib
 import importlib.metadata
 import json
@@ -38,7 +39,7 @@ class Run:
     snapshots: tuple[int, ...] = ()
     record: tuple[int, ...] = ()
 
-    @property
+    @functools.cached_property
     def spec(self) -> dict[str, Any]:
         """The run in plain values."""
         return {
@@ -53,13 +54,19 @@ class Run:
             "engine": ENGINE_VERSION,
         }
 
-    @property
+    @functools.cached_property
     def id(self) -> str:
         return hashlib.sha256(json.dumps(self.spec, sort_keys=True).encode()).hexdigest()[:24]
 
     @property
     def n_seeds(self) -> int:
         return self.seeds if isinstance(self.seeds, int) else len(self.seeds)
+
+    @property
+    def seconds(self) -> float:
+        """About how long it takes on one core, compiled; at most so long where episodes end by themselves."""
+        steps = self.steps * (self.episodes or 1) * self.n_seeds
+        return steps * (3e-8 + 3e-10 * self.mdp.n_states)
 
     def execute(self, threads: int | None = None) -> Trace:
         trace: Trace = self.settings.run(

@@ -37,7 +37,7 @@ CREATE TABLE experiments (
 _MIGRATIONS: dict[int, str] = {}  # from version n to n + 1, as SQL
 
 
-class StoreError(Exception):
+class StoreError(OSError):
     """The results file cannot be used; the message says why and what to do."""
 
 

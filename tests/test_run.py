@@ -1,0 +1,127 @@
+import dataclasses
+import os
+import random
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import spie
+from spie.run import Run, execute, load
+from spie.store import Store
+
+
+def a_run(**changes):
+    fields = {
+        "env": "riverswim",
+        "agent": "sarsa",
+        "settings": spie.Sarsa(reward="none"),
+        "mdp": spie.riverswim(),
+        "steps": 20,
+        "seeds": 3,
+    }
+    return Run(**(fields | changes))
+
+
+def test_the_id_is_of_what_determines_the_result_and_nothing_else():
+    same = a_run().id
+    assert a_run(env="another name", agent="another").id == same
+    changes = [
+        {"settings": spie.Sarsa(reward="none", alpha=0.2)},
+        {"mdp": spie.sixarms()},
+        {"steps": 21},
+        {"seeds": 4},
+        {"seeds": (0, 1, 5)},
+        {"episodes": 2},
+        {"snapshots": (5,)},
+        {"record": (0,)},
+    ]
+    ids = {a_run(**change).id for change in changes}
+    assert len(ids) == len(changes)
+    assert same not in ids
+
+
+def test_the_id_tells_environments_apart_by_their_tables():
+    mdp = spie.riverswim()
+    ids = {a_run(mdp=mdp).id}
+    for name in ("prob", "reward", "start"):
+        array = np.array(getattr(mdp, name))
+        if name == "reward":
+            array[0, 0, 1, 0] = 6
+        elif name == "prob":
+            array[0, 0] = [0.6, 0.4, 0]
+        else:
+            array[:] = 1 / 6
+        ids.add(a_run(mdp=dataclasses.replace(mdp, **{name: array})).id)
+    assert len(ids) == 4
+
+
+def test_a_stored_trace_comes_back_whole(tmp_path):
+    run = a_run(mdp=spie.grid("of-small", task="goal"), episodes=2, snapshots=(3, 9), record=(0, 2))
+    with Store(tmp_path / "r.db") as store:
+        assert list(execute([run], store)) == [run]
+        loaded, direct = load(store, run), run.execute()
+    for field in dataclasses.fields(direct):
+        value = getattr(direct, field.name)
+        if isinstance(value, np.ndarray):
+            np.testing.assert_array_equal(getattr(loaded, field.name), value)
+    assert loaded.paths.keys() == {0, 2}
+    np.testing.assert_array_equal(loaded.paths[2].states, direct.paths[2].states)
+    assert loaded.M is None
+
+
+def test_what_is_stored_is_not_run_again(tmp_path, monkeypatch):
+    runs = [a_run(), a_run(steps=30)]
+    with Store(tmp_path / "r.db") as store:
+        list(execute(runs[:1], store))
+        executed = []
+        monkeypatch.setattr(
+            Run, "execute", lambda self, threads=None: executed.append(self) or self.settings.run(self.mdp, 1)
+        )
+        list(execute(runs, store))
+    assert executed == [runs[1]]
+
+
+def test_processes_give_the_same_as_serial(tmp_path):
+    runs = [a_run(), a_run(steps=30)]
+    with Store(tmp_path / "a.db") as a, Store(tmp_path / "b.db") as b:
+        list(execute(runs, a, on="serial"))
+        assert {run.id for run in execute(runs, b, on="processes")} == {run.id for run in runs}
+        for run in runs:
+            np.testing.assert_array_equal(load(a, run).total_reward, load(b, run).total_reward)
+
+
+def test_an_unknown_backend_is_named(tmp_path):
+    with Store(tmp_path / "r.db") as store, pytest.raises(ValueError, match='no backend "cloud"'):
+        list(execute([a_run()], store, on="cloud"))
+
+
+def numbers(path):
+    """All numeric columns of a store."""
+    with Store(path) as store:
+        return store._connection.execute(
+            "SELECT run, name, dtype, shape, data FROM arrays ORDER BY run, name"
+        ).fetchall()
+
+
+def test_a_run_killed_again_and_again_ends_as_one_that_was_not(tmp_path):
+    kills = int(os.environ.get("SPIE_KILLS", "4"))
+    command = [sys.executable, "-m", "spie.cli", "run", "table1", "figure1", "--seeds", "5", "--results"]
+    subprocess.run([*command, tmp_path / "whole.db"], check=True, capture_output=True)
+    rng = random.Random(0)
+    killed = 0
+    while killed < kills:
+        process = subprocess.Popen(
+            [*command, tmp_path / "killed.db"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        try:
+            process.wait(rng.uniform(0.6, 2.5))
+            (tmp_path / "killed.db").unlink()  # finished too soon: begin again
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            killed += 1
+    subprocess.run([*command, tmp_path / "killed.db"], check=True, capture_output=True)
+    assert numbers(tmp_path / "killed.db") == numbers(tmp_path / "whole.db")
