@@ -1,7 +1,7 @@
 """The numbers the paper prints, and nothing else: Tables 1 to 5 and the settings given in its text.
 
 A cell is (mean, spread). The paper calls the spread of Tables 1 to 3 a standard error; several are plainly standard
-deviations (docs/paper.md says why), and `stats.agreement` tests with both readings.
+deviations (docs/paper.md says why), which is how `stats.agreement` reads it unless told otherwise.
 """
 
 from typing import Any, NamedTuple
