@@ -110,13 +110,15 @@ def _load(text: str, given: Callable[..., Any] | None) -> types.ModuleType:
 def _with_clear_errors(compiled: Any, name: str) -> Callable[..., Any]:
     @functools.wraps(compiled)
     def call(*args: Any) -> Any:
-        from numba.core.errors import NumbaError
+        from numba.core.errors import NumbaError, UnsupportedBytecodeError
 
         try:
             return compiled(*args)
-        except NumbaError as error:
-            cause = next((line for line in str(error).splitlines() if line.strip()), "")
-            raise ValueError(f'reward "{name}" cannot be compiled: {cause.strip()}') from error
+        except (NumbaError, UnsupportedBytecodeError, AttributeError) as error:
+            lines = [line.strip() for line in str(error).splitlines()]
+            causes = [line for line in lines if line and not line.startswith("Failed in nopython mode")]
+            cause = " ".join(causes[: 2 if causes[0].endswith(":") else 1])
+            raise ValueError(f'reward "{name}" cannot be compiled: {cause}') from error
 
     return call
 
@@ -132,7 +134,7 @@ def _source(function: Callable[..., Any]) -> str:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
     except (OSError, SyntaxError, TypeError) as error:
         raise _NoSource from error
-    if not isinstance(tree, ast.FunctionDef):
+    if not isinstance(tree, ast.FunctionDef) or tree.name != function.__name__:
         raise _NoSource
     tree.decorator_list = []
     tree.returns = None
@@ -144,7 +146,10 @@ def _source(function: Callable[..., Any]) -> str:
 
 
 def _reward_source(reward: Reward) -> str:
-    """The reward and all that it uses, as text that stands for itself and so can be hashed."""
+    """The reward and all that it uses, as text that stands for itself and so can be hashed.
+
+    It stands inside a function, so that a user's `HALF` or `mix` is not the kernel's.
+    """
     lines: list[str] = []
     seen: dict[str, Any] = {}
 
@@ -178,4 +183,5 @@ def _reward_source(reward: Reward) -> str:
         lines.append(f"@njit\n{ast.unparse(tree)}\n")
 
     add(reward.function, "reward")
-    return "\n".join(lines)
+    body = textwrap.indent("\n".join(lines), "    ")
+    return f"def own_names():\n{body}\n    return reward\n\n\nreward = own_names()\n"

@@ -37,6 +37,7 @@ def seed_array(seeds: int | Sequence[int]) -> NDArray[np.int64]:
     if isinstance(seeds, int | np.integer):
         if seeds < 1:
             raise ValueError(f"seeds must be a count of at least 1 or a sequence of seeds, not {seeds}")
+        check_memory(8.0 * seeds, f"{seeds:,} seeds", "ask for fewer at once")
         return np.arange(seeds, dtype=np.int64)
     array = np.asarray(seeds)
     if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":

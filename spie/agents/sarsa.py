@@ -540,7 +540,6 @@ def _kind(s: Sarsa) -> tuple[Any, ...]:
     return s.reward, s.learned, s.next_action, s.ties, s.bonus_from, s.sparse, s.tolerance
 
 
-@functools.cache
 def _compiled(reward: Reward, constants: tuple[tuple[str, Any], ...]) -> Callable[..., None]:
     names = ("COUNT", "PICK", "update_row", "update_row_and_sums", "update_row_first")
     return specialise(sarsa_kernel, _HELPERS, dict(constants), {"spie.agents.vector": names}, reward)
@@ -568,8 +567,8 @@ class _Run:
     ) -> None:
         S, A, n = mdp.n_states, mdp.n_actions, len(settings) * len(seeds)
         for name, value in (("steps", steps), ("episodes", episodes)):
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, not {value}")
+            if value is not None and not (isinstance(value, int | np.integer) and value >= 1):
+                raise ValueError(f"{name} must be a whole number of at least 1, not {value}")
         if A > 64:
             raise ValueError(f"{mdp.name} has {A} actions; the engine takes at most 64")
         for name in keep:

@@ -15,8 +15,9 @@ FIRST_BLOCK = 2  # 2^2 entries
 
 
 def empty_pool(n_states: int, n_entries: int = 1 << 16) -> tuple[Any, ...]:
-    """A pool for M, F and N of so many states."""
+    """A pool for M, F and N of so many states, each row with room for its first block."""
     rows = 3 * n_states
+    n_entries = max(n_entries, rows << FIRST_BLOCK)
     return (
         np.full(rows, NONE, np.uint32),  # start
         np.zeros(rows, np.int32),  # length
