@@ -1,15 +1,25 @@
 PYTHON ?= python3
-REPRODUCE = .venv/bin/spie run table1
+REPRODUCE = .venv/bin/spie run && .venv/bin/spie report
 # Two workers: the tests that compile kernels overlap with the others.
 PYTEST = .venv/bin/pytest -n 2
+APT = -qq -o Acquire::http::Timeout=20 -o Acquire::Retries=1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test reproduce bench clean
+.PHONY: help setup chromium test reproduce bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: .venv/.installed ## create .venv with the tested versions; instant when nothing changed
+	@command -v chromium >/dev/null || $(MAKE) --no-print-directory chromium
+
+# A browser for the tests of the page. It is no reason to fail: without it they are skipped and say so.
+chromium:
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "setup: installing chromium for the tests of the page, a minute or two"; \
+		export DEBIAN_FRONTEND=noninteractive; apt-get $(APT) update >/dev/null 2>&1; \
+		apt-get $(APT) install -y --no-install-recommends chromium >/dev/null 2>&1; \
+	fi; command -v chromium >/dev/null || echo "setup: no chromium here, so the tests of the page will be skipped"
 
 # The constraints reach the isolated build too: older pips read PIP_CONSTRAINT there, newer ones PIP_BUILD_CONSTRAINT.
 .venv/.installed: export PIP_CONSTRAINT = constraints.txt
@@ -26,7 +36,7 @@ test: setup ## lint, types and tests
 	.venv/bin/mypy spie
 	$(PYTEST)
 
-reproduce: setup ## the paper's main numbers beside ours
+reproduce: setup ## every tabular and grid-world table and figure of the paper, and the page that compares
 	$(REPRODUCE)
 
 bench: setup ## speed of the engine against plain NumPy

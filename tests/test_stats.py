@@ -6,7 +6,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spie.stats import agreement, bootstrap, difference, estimate, iqm, probability_of_improvement
+from spie.stats import agreement, bootstrap, difference, estimate, iqm, mean_curve, probability_of_improvement
 
 VALUES = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=40)
 
@@ -50,6 +50,13 @@ def test_the_interval_covers_the_true_mean_about_95_times_in_100():
         low, high = bootstrap(rng.normal(size=60), np.mean)
         covered += low < 0 < high
     assert abs(covered / 300 - 0.94) < 4 * math.sqrt(0.95 * 0.05 / 300)  # the percentile interval is a little short
+
+
+def test_a_curve_has_at_each_point_the_interval_of_that_point():
+    values = np.random.default_rng(5).normal(size=(30, 4))
+    mean, low, high = mean_curve(values)
+    for k in range(4):
+        assert (mean[k], low[k], high[k]) == pytest.approx((values[:, k].mean(), *bootstrap(values[:, k], np.mean)))
 
 
 def test_the_difference_of_means_has_the_interval_of_two_independent_samples():

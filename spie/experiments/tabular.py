@@ -1,5 +1,6 @@
 """Tables 1, 3, 4: RiverSwim and SixArms, with the paper's settings and with controls that the paper lacks."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from spie.mdp import MDP
 from spie.run import Run
 
 CHAINS = {"riverswim": riverswim, "sixarms": sixarms}
+CELLS = paper.TABLE_1 | paper.TABLE_3 | paper.TABLE_4
 
 
 def settings(env: str, agent: str) -> Sarsa:
@@ -42,6 +44,32 @@ def runs(cells: Mapping[tuple[str, str], paper.Cell], seeds: int) -> list[Run]:
     agents = [(env, agent, settings(env, agent)) for env, agent in cells]
     agents += [(env, name, s) for env in CHAINS for name, s in controls(env).items()]
     return [Run(env, agent, s, CHAINS[env](), paper.CHAIN_STEPS, seeds) for env, agent, s in agents]
+
+
+def other_readings(s: Sarsa) -> dict[str, Sarsa]:
+    """The same agent under each other reading of an open point that makes a difference to it, by option."""
+    options: dict[str, Any] = {"next_action": "carry", "ties": "first"}
+    if s.learned and s.reward != "none":
+        options["m0"] = 1.0
+    if s.learned and s.reward not in ("none", "sr", "sr-r"):
+        options["bonus_from"] = "previous"  # 1 / |M[s, :]| would be infinite at first; in SR-R the update cancels
+    if s.reward == "fr":
+        options["reward"] = "fr-next"
+    if not s.learned:
+        options["alpha"] = 0.0  # the released code learns no Q with a fixed representation
+    return {f"{option}={value}": dataclasses.replace(s, **{option: value}) for option, value in options.items()}
+
+
+READINGS = {  # every cell of the tables as read here, then under each other reading: agent is "name option=value"
+    (env, f"{agent} {reading}".strip()): s
+    for env, agent in CELLS
+    for reading, s in ({"": settings(env, agent)} | other_readings(settings(env, agent))).items()
+}
+
+
+def reading_runs(seeds: int) -> list[Run]:
+    """Whether another reading of an open point explains where ours differ."""
+    return [Run(env, agent, s, CHAINS[env](), paper.CHAIN_STEPS, seeds) for (env, agent), s in READINGS.items()]
 
 
 def best_return(mdp: MDP, steps: int) -> float:

@@ -1,0 +1,459 @@
+"""One self-contained HTML page from a results file: ours beside theirs, verdicts, figures and the commands.
+
+Functions here compute what the page shows as tables, drawings and lines of text; the template lays it out. What is
+unfinished or was not run is shown as such and gives no number.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import itertools
+import math
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jinja2
+import numpy as np
+
+from spie import ledger, plots, stats
+from spie.experiments import CONTROLS, EXPERIMENTS, Experiment, Results, grids, paper, tabular
+from spie.mdp import MDP
+from spie.run import Run
+from spie.trace import Trace
+
+THIN = "\N{NARROW NO-BREAK SPACE}"
+CONTROL = "control, not in the paper"
+FADE = 700  # steps after which a visit in the animation is a third as bright
+
+
+class Span(NamedTuple):
+    """A word in place of several cells."""
+
+    text: str
+    columns: int
+
+
+class Row(NamedTuple):
+    values: Sequence[Any]
+    kind: str = ""  # "control" or "total"
+
+
+class Table(NamedTuple):
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    texts: int = 1  # so many columns are text, the others numbers
+
+
+class Drawing(NamedTuple):
+    caption: str
+    svgs: Sequence[str]
+
+
+class Lines(NamedTuple):
+    title: str
+    lines: Sequence[str]
+
+
+Part = Table | Drawing | Lines
+
+
+class Section(NamedTuple):
+    """An experiment on the page."""
+
+    name: str
+    title: str
+    command: str
+    state: str  # "finished", "not run" or "unfinished: ..."
+    facts: str = ""  # runs, seeds, time
+    parts: Sequence[Part] = ()
+    settings: Table | None = None
+
+
+class Comparison(NamedTuple):
+    """Our estimate of a published cell beside it, and how far they are apart with the printed spread read both ways."""
+
+    ours: stats.Estimate
+    published: paper.Cell
+    as_sd: stats.Agreement
+    as_se: stats.Agreement
+
+    @property
+    def verdict(self) -> str:
+        if self.ours.n < ledger.FEWEST_SEEDS:
+            return "too few seeds"
+        return "agrees" if self.as_sd.agrees else "differs"
+
+
+def number(value: Any, digits: int | None = None) -> str:
+    """A number for reading: thin spaces between thousands, a dash for none; text stays as it is."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    if not isinstance(value, int | float) or isinstance(value, bool) or math.isinf(value):
+        return str(value)
+    if digits is None:
+        digits = 0 if float(value).is_integer() or abs(value) >= 1000 else 1 if abs(value) >= 10 else 2
+    return f"{value:,.{digits}f}".replace(",", THIN).replace("-", "\N{MINUS SIGN}")
+
+
+def between(low: float, high: float, digits: int | None = None) -> str:
+    return f"{number(low, digits)} – {number(high, digits)}"
+
+
+def percent(share: float, digits: int = 0) -> str:
+    return f"{100 * share:.{digits}f}{THIN}%"
+
+
+# What a store has of an experiment
+
+
+def is_finished(results: Results, name: str) -> bool:
+    return bool(results.runs(name)) and results.missing(name) == 0
+
+
+def traces(results: Results, name: str) -> dict[str, dict[str, tuple[Run, Trace]]]:
+    """Run and trace by environment and agent; of a finished experiment."""
+    found: dict[str, dict[str, tuple[Run, Trace]]] = {}
+    for run in results.runs(name):
+        trace = results.trace(name, run.env, run.agent)
+        assert trace is not None
+        found.setdefault(run.env, {})[run.agent] = run, trace
+    return found
+
+
+@functools.lru_cache(maxsize=16)  # of one report
+def comparisons(results: Results, name: str) -> dict[tuple[str, str], Comparison]:
+    """The published cells of an experiment beside ours; none unless it is finished."""
+    found: dict[tuple[str, str], Comparison] = {}
+    for env, agents in traces(results, name).items() if is_finished(results, name) else ():
+        for agent, (_, trace) in agents.items():
+            if (cell := EXPERIMENTS[name].published.get((env, agent))) is not None:
+                ours, n = stats.estimate(trace.total_reward), paper.SEEDS_OF_TABLES_1_AND_3
+                as_sd, as_se = stats.agreement(ours, *cell, n), stats.agreement(ours, *cell, n, "se")
+                found[env, agent] = Comparison(ours, cell, as_sd, as_se)
+    return found
+
+
+def tally(results: Results) -> Table:
+    """How many published cells agree, differ, were not run."""
+    rows = []
+    for e in EXPERIMENTS.values():
+        if e.published and e.name != "readings":
+            found = Counter(c.verdict for c in comparisons(results, e.name).values())
+            judged = (found["agrees"], found["differs"])
+            rows.append(Row((e.title, *judged, len(e.published) - sum(judged))))
+    rows.append(Row(("Table 2: Atari scores, not run at the paper's budget", 0, 0, len(paper.TABLE_2))))
+    total = [sum(row.values[i] for row in rows) for i in (1, 2, 3)]
+    return Table("Table by table", ("table", "agree", "differ", "not run"), [*rows, Row(("all", *total), "total")])
+
+
+# Tables
+
+
+def reward_tables(results: Results, name: str) -> list[Part]:
+    """A table for each environment: the cells, the controls, the ceiling; then why cells may differ."""
+    compared = comparisons(results, name)
+    columns = "agent;mean;paper;verdict;apart, sd;apart, se;± printed;sd;se;median;IQM;95 % interval;n".split(";")
+    parts: list[Part] = []
+    for env, agents in traces(results, name).items():
+        rows = []
+        for agent, (_, trace) in agents.items():
+            e = stats.estimate(trace.total_reward)
+            theirs: tuple[Any, ...] = (Span(CONTROL, 5),)
+            if (c := compared.get((env, agent))) is not None:
+                (mean, spread), apart = c.published, (number(z, 1) for z in (c.as_sd.z, c.as_se.z))
+                theirs = (mean, c.verdict, *apart, spread)
+            ours = (e.sd, e.se, e.median, e.iqm, between(e.low, e.high), e.n)
+            rows.append(Row((agent, e.mean, *theirs, *ours), "control" if c is None else ""))
+        if env in tabular.CHAINS:
+            ceiling = tabular.best_return(tabular.CHAINS[env](), paper.CHAIN_STEPS)
+            rows.append(Row(("best policy", ceiling, Span("ceiling, by dynamic programming", 11)), "total"))
+        parts.append(Table(f"{env}: total reward in {number(paper.CHAIN_STEPS)} steps", columns, rows))
+    lines = [reason(results, *cell, c) for cell, c in compared.items() if c.verdict == "differs"]
+    return [*parts, Lines("Where ours differ", lines)] if lines else parts
+
+
+def reason(results: Results, env: str, agent: str, cell: Comparison) -> str:
+    """What the other readings of the open points do to a cell that differs."""
+    mean, spread = cell.published
+    said = f"{agent} on {env}: ours is {cell.ours.mean / mean:.2g} times the paper's."
+    if cell.as_se.agrees:
+        said += f" It agrees if ± {number(spread)} is a standard error."
+    others = {
+        name.partition(" ")[2]: c
+        for (where, name), c in comparisons(results, "readings").items()
+        if where == env and name.startswith(f"{agent} ")
+    }
+    if not others:
+        return f"{said} Other readings are not compared yet: spie run readings."
+    shown = {option: f"{option} ({number(c.ours.mean)}, {number(c.as_sd.z, 1)} apart)" for option, c in others.items()}
+    agreeing = [shown[option] for option, c in others.items() if c.verdict == "agrees"]
+    if agreeing:
+        return f"{said} Another reading agrees: {'; '.join(agreeing)}."
+    nearest = min(others, key=lambda option: abs(others[option].ours.mean - mean))
+    return f"{said} None of {len(others)} other readings agrees; nearest: {shown[nearest]}."
+
+
+def reading_tables(results: Results, name: str) -> list[Part]:
+    """The published cells under every reading, and how many agree under each."""
+    compared = comparisons(results, name)
+    agrees = {cell: c.verdict == "agrees" for cell, c in compared.items()}
+    options = list(dict.fromkeys(agent.partition(" ")[2] for _, agent in compared))
+    rows = []
+    for option in options[1:]:
+        touched = [(env, agent) for env, agent in compared if agent.endswith(f" {option}")]
+        both = [(agrees[env, agent.split()[0]], agrees[env, agent]) for env, agent in touched]
+        here, there = map(sum, zip(*both, strict=True))
+        rows.append(Row((option, len(both), here, there, both.count((False, True)), both.count((True, False)))))
+    columns = ("reading", "cells it touches", "agree as read here", "agree under it", "explained", "broken")
+    parts: list[Part] = [Table("Do other readings explain it? Cells that agree with the paper", columns, rows)]
+    for env in tabular.CHAINS:
+        rows = []
+        for agent in (agent for where, agent in tabular.CELLS if where == env):
+            cells = [(env, f"{agent} {option}".strip()) for option in options]
+            found = ((compared.get(cell), " ✓" * agrees.get(cell, False)) for cell in cells)
+            shown = (c and f"{number(c.ours.mean)} ({number(c.as_sd.z, 1)}){mark}" for c, mark in found)
+            rows.append(Row((agent, tabular.CELLS[env, agent].mean, *shown)))
+        header = ("agent", "paper", *(option or "as read here" for option in options))
+        parts.append(Table(f"{env}: mean (standard errors apart), ✓ agrees", header, rows))
+    return parts
+
+
+def table_5(results: Results, name: str) -> list[Part]:
+    """The paper's settings, those of the grid worlds among them."""
+    names = ("alpha", "eta", "gamma", "gamma_sr", "eta_pr", "gamma_pr", "beta", "epsilon")
+    cells = paper.TABLE_5 | {("grid worlds", "all"): paper.GRID_SETTINGS}
+    rows = [Row((*key, *(f"{row[name]:g}" if name in row else None for name in names))) for key, row in cells.items()]
+    return [Table("The paper's settings, as used here", ("environment", "agent", *names), rows, texts=2)]
+
+
+def settings_table(runs: Sequence[Run]) -> Table:
+    """The settings that differ between the runs, and in the caption those that do not."""
+    rows = [dataclasses.asdict(run.settings) | {"steps": run.steps, "episodes": run.episodes} for run in runs]
+    varied = [name for name in rows[0] if len({repr(row[name]) for row in rows}) > 1]
+    shared = ", ".join(f"{name} = {value}" for name, value in rows[0].items() if name not in varied)
+    shown = [
+        Row((run.env, run.agent, *(f"{row[name]:g}" if isinstance(row[name], float) else row[name] for name in varied)))
+        for run, row in zip(runs, rows, strict=True)
+    ]
+    return Table(f"All runs: {shared}", ("environment", "agent", *varied), shown, texts=2)
+
+
+# Figures
+
+
+def drawing(caption: str, *figures: Any) -> Drawing:
+    return Drawing(caption, [plots.svg(figure) for figure in figures])
+
+
+def coverage_curves(results: Results, name: str, shown: Callable[[str], bool] = lambda agent: True) -> Any:
+    x = np.linspace(0, paper.COVERAGE_STEPS, 101)
+    panels = []
+    for env, agents in traces(results, name).items():
+        chosen = {agent: 100 * trace.coverage(x) for agent, (_, trace) in agents.items() if shown(agent)}
+        curves = {agent: plots.Curve(x, *stats.mean_curve(values)) for agent, values in chosen.items()}
+        panels.append(plots.Panel(env, curves, "steps", "states seen, %"))
+    return plots.curve_panels(panels)
+
+
+def coverage_tables(results: Results, name: str) -> list[Part]:
+    """States seen at the end, and the steps it took to see a share of them."""
+    shares = (0.5, 0.9, 0.99)
+    columns = ["agent", "seen at the end", "95 % interval", "sd"]
+    columns += [column for share in shares for column in (f"steps to {percent(share)}", "seeds there")]
+    parts: list[Part] = []
+    for env, agents in traces(results, name).items():
+        rows = []
+        for agent, (run, trace) in agents.items():
+            e = stats.estimate(100 * trace.coverage([run.steps])[:, 0])
+            values = [agent, percent(e.mean / 100, 1), between(e.low, e.high, 1), number(e.sd, 1)]
+            for share in shares:
+                steps = ledger.steps_to(trace, share)
+                median = float(np.median(steps))
+                values.append(number(median, 0) if median <= run.steps else f"> {number(run.steps)}")
+                values.append(percent(float((steps <= run.steps).mean())))
+            rows.append(row_of(agent, values))
+        parts.append(Table(f"{env}: coverage; steps are medians over all seeds", columns, rows))
+    return parts
+
+
+def row_of(agent: str, values: Sequence[Any]) -> Row:
+    """A row without verdict; a control is marked in the name."""
+    return Row((f"{agent} ({CONTROL})", *values[1:]), "control") if agent in CONTROLS else Row(values)
+
+
+def figure_1(results: Results, name: str) -> list[Part]:
+    maps = {run.env: run.mdp for run in results.runs(name)}
+    fixed = coverage_curves(results, name, lambda agent: agent.endswith("-fixed") or agent in ("sarsa", *CONTROLS))
+    learned = coverage_curves(results, name, lambda agent: not agent.endswith("-fixed"))
+    return [
+        drawing(f"(a) The maps {', '.join(maps)}", *(plots.state_maps(mdp, {env: None}) for env, mdp in maps.items())),
+        drawing("(b) Representations learned on the way; mean and 95 % interval", learned),
+        drawing("(c) Fixed representations, those of the random walk", fixed),
+        *coverage_tables(results, name),
+    ]
+
+
+def figure_7(results: Results, name: str) -> list[Part]:
+    bounds = {agent: grids.optimistic(agent, grids.bonus_bound(agent)).q0 for agent in ("sarsa-sr", "sarsa-fr")}
+    start = number(grids.optimistic("sarsa-sr").q0, 0)
+    most = ", ".join(f"{number(q0, 0)} for {agent}" for agent, q0 in bounds.items())
+    caption = f"Q starts at {start}, as in the paper; with -bound at the most that the bonus can add up to: {most}"
+    return [drawing(caption, coverage_curves(results, name)), *coverage_tables(results, name)]
+
+
+def shortest_paths(mdp: MDP) -> list[float]:
+    """Expected steps of the shortest path from the start to the goal, in each phase."""
+    lengths = []
+    for ends in mdp.terminal:
+        steps = np.where(ends, 0.0, np.inf)
+        for _ in range(mdp.n_states):
+            steps = np.minimum(steps, 1 + steps[mdp.next].min(axis=(1, 2)))
+        lengths.append(float(mdp.start[mdp.start > 0] @ steps[mdp.start > 0]))
+    return lengths
+
+
+def figure_3(results: Results, name: str) -> list[Part]:
+    """Steps against episodes; then their means, and the episodes that were cut off."""
+    columns = ("agent", "steps an episode", "95 % interval", "sd", "median", "first 10", "last 10", "cut off", "n")
+    panels: list[plots.Panel] = []
+    parts: list[Part] = []
+    for env, agents in traces(results, name).items():
+        run = next(iter(agents.values()))[0]
+        episodes, every = run.episodes or 0, run.mdp.episodes_per_phase
+        x = np.arange(1, episodes + 1.0)
+        curves, rows = {}, []
+        for agent, (_, trace) in agents.items():
+            steps = trace.episode_steps
+            curves[agent] = plots.Curve(x, *stats.mean_curve(steps))
+            e = stats.estimate(steps.mean(axis=1))
+            ends = (float(steps[:, :10].mean()), float(steps[:, -10:].mean()))
+            cut = f"{number(int(trace.truncated.sum()))} of {number(steps.size)}"
+            rows.append(row_of(agent, (agent, e.mean, between(e.low, e.high), e.sd, e.median, *ends, cut, e.n)))
+        lengths = sorted(set(shortest_paths(run.mdp)))
+        names = ["", "shortest path " + ", ".join(map(number, lengths))]  # one label, at the uppermost
+        paths = {" " * k + names[length == lengths[-1]]: length for k, length in enumerate(lengths)}
+        switches = [k + 0.5 for k in range(every, episodes, every)] if every else []
+        panels.append(plots.Panel(env, curves, "episode", "steps", paths, switches, log="y"))
+        parts.append(Table(f"{env}: {episodes} episodes, cut off at {number(run.steps)} steps", columns, rows))
+    caption = "Mean steps to the goal and 95 % interval; vertical lines: the goal moves"
+    return [drawing(caption, plots.curve_panels(panels)), *parts]
+
+
+def figure_5(results: Results, name: str) -> list[Part]:
+    return [drawing(env, plots.mdp_diagram(mdp())) for env, mdp in tabular.CHAINS.items()]
+
+
+def figure_6(results: Results, name: str) -> list[Part]:
+    """Mean visits up to each step, then how the agents move between the rooms."""
+    (agents,) = traces(results, name).values()
+    rows = []
+    for agent, (_, trace) in agents.items():
+        switches, idle = stats.estimate(ledger.switches(trace)), stats.estimate(ledger.idleness(trace))
+        steps, share = ledger.all_stays(trace).T  # not a number where the room was never left
+        stay = (float(np.median(steps)), None if np.isnan(share).any() else percent(share.mean()))
+        values = (agent, switches.mean, between(switches.low, switches.high), *stay, idle.mean)
+        rows.append(row_of(agent, (*values, between(idle.low, idle.high), percent(ledger.seen(trace).mean()))))
+    visits = {agent: trace.snapshots.mean(axis=0) for agent, (_, trace) in agents.items()}
+    maps = plots.heat_maps(results.runs(name)[0].mdp, visits, [number(step) for step in paper.FIGURE_6_STEPS])
+    columns = "agent,room switches,95 % interval,median stay,room seen in a stay,idleness,95 % interval,states seen"
+    caption = f"Moves between the rooms, {len(trace.paths)} recorded seeds"
+    idle_said = "Idleness: mean time since a state's last visit, over the number of states. A perfect tour has 0.5."
+    drawn = drawing(f"Mean visits after so many steps; {', '.join(CONTROLS)}: {CONTROL}", maps)
+    return [drawn, Table(caption, columns.split(","), rows), Lines("", [idle_said])]
+
+
+def animation(results: Results) -> dict[str, Any] | None:
+    """SARSA-SRR between the two rooms, seed 0 of Figure 6: the map, its path and what is shown while it rests."""
+    name, agent = "figure6", "sarsa-srr"
+    trace = results.trace(name, grids.TRANSIENT_MAP, agent) if is_finished(results, name) else None
+    if trace is None:
+        return None
+    mdp = results.runs(name)[0].mdp
+    assert mdp.cells is not None
+    s, room = ledger.places(trace.paths[0]), ledger.rooms(mdp)
+    letters = {(0, 0): ".", (-1, 0): "u", (0, 1): "r", (1, 0): "d", (0, -1): "l"}
+    last = np.full(mdp.n_states, -np.inf)
+    np.maximum.at(last, s, np.arange(len(s)))
+    brightness = np.exp((last - len(s) + 1) / FADE).round(3)
+    cuts = [0, *(np.flatnonzero(np.diff(room[s])) + 1).tolist(), len(s)]
+    return {
+        "shape": mdp.shape,
+        "squares": list(zip(*mdp.cells.T.tolist(), room.tolist(), brightness.tolist(), strict=True)),
+        "start": int(s[0]),
+        "end": int(s[-1]),
+        "moves": "".join(letters[row, column] for row, column in np.diff(mdp.cells[s], axis=0).tolist()),
+        "stays": [(int(room[s[a]]), a, b - a) for a, b in itertools.pairwise(cuts)],  # room, first step, length
+        "fade": FADE,
+    }
+
+
+# The page
+
+BUILDERS: dict[str, Callable[[Results, str], list[Part]]] = {
+    "readings": reading_tables,
+    "table5": table_5,
+    "figure1": figure_1,
+    "figure3": figure_3,
+    "figure5": figure_5,
+    "figure6": figure_6,
+    "figure7": figure_7,
+}
+
+
+def section(results: Results, e: Experiment) -> Section:
+    """An experiment with its parts, or the command that is still to be run."""
+    build = BUILDERS.get(e.name, reward_tables)
+    if not e.runs(1):
+        return Section(e.name, e.title, "", "finished", parts=build(results, e.name))
+    runs, missing = results.runs(e.name), results.missing(e.name)
+    command = f"spie run {e.name} --seeds {results.seeds.get(e.name, e.seeds)}"
+    if not runs:
+        return Section(e.name, e.title, command, "not run")
+    if missing:
+        state = f"unfinished: {len(runs) - missing} of {len(runs)} runs stored, continue with"
+        return Section(e.name, e.title, command, state)
+    seconds = sum(results.store.info(run.id)["seconds"] for run in runs)
+    facts = f"{len(runs)} runs of {number(runs[0].n_seeds)} seeds, {number(seconds, 1)} s"
+    return Section(e.name, e.title, command, "finished", facts, build(results, e.name), settings_table(runs))
+
+
+def page(results: Results) -> str:
+    """The whole page as text."""
+    judgements = ledger.judge(results)
+    counted = Counter(judgement.verdict for judgement in judgements)
+    stored = [run for name in EXPERIMENTS if is_finished(results, name) for run in results.runs(name)]
+    versions = {tuple(sorted(results.store.info(run.id)["versions"].items())) for run in stored}
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("spie"), autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    environment.filters["number"] = number
+    return environment.get_template("report.html").render(
+        tally=tally(results),
+        verdicts=[(verdict, counted[verdict]) for verdict in ledger.VERDICTS if counted[verdict]],
+        sections=[section(results, e) for e in EXPERIMENTS.values()],
+        judgements=judgements,
+        animation=animation(results),
+        apart=stats.STANDARD_ERRORS,
+        paper_seeds=paper.SEEDS_OF_TABLES_1_AND_3,
+        versions=[", ".join(map(" ".join, found)) for found in sorted(versions)],
+    )
+
+
+def write(results: Results, path: Path) -> None:
+    """Write the page whole, or leave what was there."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with unfinished.open("w", encoding="utf-8") as file:  # first, so that a wrong path is no waste of time
+            file.write(page(results))
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be written ({error.strerror}); give another with -o") from error
+    finally:
+        with contextlib.suppress(OSError):
+            unfinished.unlink()
