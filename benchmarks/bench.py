@@ -1,4 +1,4 @@
-"""How fast spie is on this machine: `make bench`, about a minute, and more the first time, when kernels compile.
+"""How fast spie is on this machine: `make bench`, a minute or two, and more the first time, when kernels compile.
 
 All in one process, on one thread where nothing else is said, in CPU time. What is compared runs in turn, many times
 over, and the best time counts: on a machine shared with others it says most about the code. `spread` is how far the
@@ -60,10 +60,10 @@ TASKS = {
 
 
 def race(
-    runs: dict[str, Callable[[], Any]], rounds: int = 15, clock: Callable[[], float] = time.process_time
-) -> dict[str, list[float]]:
+    runs: dict[Any, Callable[[], Any]], rounds: int = 15, clock: Callable[[], float] = time.process_time
+) -> dict[Any, list[float]]:
     """Time the runs in turn; the seconds of each, sorted. The first round, which may compile, does not count."""
-    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    seconds: dict[Any, list[float]] = {name: [] for name in runs}
     for _ in range(rounds + 1):
         for name, run in runs.items():
             begin = clock()
@@ -96,23 +96,26 @@ def squares(n, x):
 
 def engine_against_numpy() -> None:
     n, few = 2_000_000, 500  # steps: of the chain, of the slow ones
-    ghz = 3e-9 * n / race({"chain": partial(squares, n, np.uint64(3))}, 30)["chain"][0]
+    runs: dict[Any, Callable[[], Any]] = {"chain": partial(squares, n, np.uint64(3))}
+    for name, task in TASKS.items():
+        runs[name, "engine"] = task.run()
+        runs[name, "plain"] = partial(sarsa_srr, task.agent, task.mdp, few, seed=0)
+        runs[name, "reference"] = partial(reference, task.agent, task.mdp, few, seed=0)
+    times = race(runs, rounds=40)
+    ghz = 3e-9 * n / times["chain"][0]
     header = ("task", "states", "ns a step", "spread", "at 3.6 GHz", "at most")
     header += ("plain NumPy, ns", "times faster", "tests/reference.py, ns", "times faster", "at least")
     rows: list[tuple[Any, ...]] = [header]
     for name, task in TASKS.items():
-        times = race(
-            {
-                "engine": task.run(),
-                "plain": partial(sarsa_srr, task.agent, task.mdp, few, seed=0),
-                "reference": partial(reference, task.agent, task.mdp, few, seed=0),
-            }
-        )
-        engine, plain, slow = task.ns(times["engine"]), 1e9 * times["plain"][0] / few, 1e9 * times["reference"][0] / few
-        row = (name, task.mdp.n_states, f"{engine:.1f}", spread(times["engine"]), f"{engine * ghz / 3.6:.1f}")
+        engine = task.ns(times[name, "engine"])
+        plain, slow = (1e9 * times[name, which][0] / few for which in ("plain", "reference"))
+        row = (name, task.mdp.n_states, f"{engine:.1f}", spread(times[name, "engine"]), f"{engine * ghz / 3.6:.1f}")
         row += (task.target_ns, f"{plain:,.0f}", f"{plain / engine:,.0f}", f"{slow:,.0f}", f"{slow / engine:,.0f}")
         rows.append((*row, task.target_ratio))
     table(f"SARSA-SRR on one core, which runs at {ghz:.2f} GHz; `at 3.6 GHz` is scaled by the clock alone", *rows)
+
+
+BUILT_IN = reward_names()
 
 
 @spie.reward("from a file")
@@ -122,17 +125,47 @@ def from_a_file(M_next: float, M_col_next: float) -> float:
 
 def rewards() -> None:
     """Every reward, and SR-R as a user would define it in a file or at a prompt, where its text cannot be had."""
-    names = [name for name in reward_names() if name != "from a file"]
     prompt: dict[str, Any] = {}
     exec("def at_a_prompt(M_next, M_col_next): return M_next - M_col_next", prompt)
     spie.reward("at a prompt")(prompt["at_a_prompt"])
-    own = ["from a file", "at a prompt"]
-    times = race({name: OF_SMALL.run(reward=name) for name in names + own})
+    own = ("from a file", "at a prompt")
+    times = race({name: OF_SMALL.run(reward=name) for name in BUILT_IN + own}, rounds=30)
     ns = {name: OF_SMALL.ns(seconds) for name, seconds in times.items()}
-    rows = [(name, f"{ns[name]:.1f}", spread(times[name])) for name in names]
+    rows = [(name, f"{ns[name]:.1f}", spread(times[name])) for name in BUILT_IN]
     table("Every reward on OF-small", ("reward", "ns a step", "spread"), *rows)
     rows = [(name, f"{ns[name]:.1f}", f"{ns[name] / ns['sr-r']:.2f}", "1.33") for name in own]
     table("SR-R defined by a user", ("defined", "ns a step", "times the built-in", "at most"), *rows)
+
+
+# These pay the same whatever they ask for, so that their runs take the same path and differ only in what is kept.
+
+
+@spie.reward("choice, move, Q")
+def nothing() -> float:
+    return -1.0
+
+
+@spie.reward("+ row sums")
+def row_sums(M_row: float) -> float:
+    return -1.0 + 0.0 * M_row
+
+
+@spie.reward("+ M")
+def matrix(M_next: float) -> float:
+    return -1.0 + 0.0 * M_next
+
+
+@spie.reward("+ M, column sums")
+def column_sums(M_next: float, M_col_next: float) -> float:
+    return -1.0 + 0.0 * (M_next - M_col_next)
+
+
+def where_it_goes() -> None:
+    parts = ("choice, move, Q", "+ row sums", "+ M", "+ M, column sums")
+    tasks = {name: TASKS[name] for name in ("RiverSwim", "OF-small", "OF-large")}
+    times = race({(name, part): task.run(reward=part) for name, task in tasks.items() for part in parts}, rounds=25)
+    rows = [(name, *(f"{task.ns(times[name, part]):.1f}" for part in parts)) for name, task in tasks.items()]
+    table("Where the time goes, ns a step", ("task", *parts), *rows)
 
 
 def threads() -> None:
@@ -174,7 +207,7 @@ def start_up() -> None:
     if importlib.util.find_spec("spie.cli") is None:
         del processes["spie --help"]
     seconds: dict[str, list[float]] = {name: [] for name in processes}
-    for _ in range(5):
+    for _ in range(6):
         for name, (arguments, _) in processes.items():
             seconds[name].append(cpu_of_python(*arguments))
     rows = [
@@ -202,7 +235,7 @@ def large_maze() -> None:
     """Time and memory of the row-sparse engine, in processes of their own; Linux tells how much memory they took."""
     if sys.platform != "linux":
         return
-    runs = [subprocess.check_output([sys.executable, "-c", LARGE_MAZE], text=True).split() for _ in range(3)]
+    runs = [subprocess.check_output([sys.executable, "-c", LARGE_MAZE], text=True).split() for _ in range(2)]
     states, seen, cpu, peak = min((list(map(float, run)) for run in runs), key=lambda run: run[2])
     header = ("states", "seen", "CPU, s", "peak of the process, GB", "at most")
     table(
@@ -216,6 +249,7 @@ if __name__ == "__main__":
     begin = time.perf_counter()
     engine_against_numpy()
     rewards()
+    where_it_goes()
     threads()
     start_up()
     large_maze()

@@ -28,7 +28,7 @@ def sarsa_srr(agent: Sarsa, mdp: MDP, steps: int, seed: int) -> tuple[float, np.
     """Algorithm 1 with the settings of `agent` on a task without end; total reward and visits [S]."""
     rng = np.random.default_rng(seed)
     env, S, A = Env(mdp, rng), mdp.n_states, mdp.n_actions
-    Q, M, one_hot, visits, total = np.zeros((S, A)), np.zeros((S, S)), np.eye(S), np.zeros(S, int), 0.0
+    Q, M, visits, total = np.zeros((S, A)), np.zeros((S, S)), np.zeros(S, int), 0.0
 
     def policy(s: int) -> int:
         if rng.random() < agent.epsilon:
@@ -42,7 +42,8 @@ def sarsa_srr(agent: Sarsa, mdp: MDP, steps: int, seed: int) -> tuple[float, np.
     for _ in range(steps):
         a = policy(s)
         s_next, r = env.step(a)
-        M[s] += agent.eta * (one_hot[s] + agent.gamma_sr * M[s_next] - M[s])
+        M[s] += agent.eta * (agent.gamma_sr * M[s_next] - M[s])
+        M[s, s] += agent.eta
         bonus = M[s, s_next] - M[:, s_next].sum()
         a_next = policy(s_next)
         Q[s, a] += agent.alpha * (r + agent.beta * bonus + agent.gamma * Q[s_next, a_next] - Q[s, a])

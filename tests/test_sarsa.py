@@ -109,10 +109,10 @@ def assert_equal_on_grids(reward, learned, **options):
     moving = spie.grid(ROOMS, "moving-goal", episodes_per_goal=2)
     for settings in (USUAL, UNUSUAL, {"epsilon": 1.0}):
         agent = dataclasses.replace(agent, **settings)
-        trace = assert_equal_step_for_step(agent, moving, 60, episodes=14)  # 3 goals, then round again
-    reached = trace.episode_steps[0] < 60  # by the random walk, whatever the reward
-    assert 0 < trace.truncated[0] == (~reached).sum()
-    assert all(reached[2 * i : 2 * i + 2].any() or reached[2 * i + 6 : 2 * i + 8].any() for i in range(3))
+        trace = assert_equal_step_for_step(agent, moving, 120, episodes=24)
+    reached = trace.episode_steps[0] < 120  # by the random walk, whatever the reward
+    assert trace.truncated[0] == (~reached).sum() > 0
+    assert {0, 1, 2} == set((np.arange(24) // 2 % 3)[reached])  # all three goals
 
 
 @pytest.mark.parametrize("reward", [*BUILT_IN, "everything"])
