@@ -22,6 +22,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
+import numpy as np
+
 from spie.errors import unknown
 
 QUANTITIES = (
@@ -158,4 +160,4 @@ def constant() -> Number:
 @reward("count")
 def count(visits_next: Number) -> Number:
     """1 / sqrt(visits to s'): the classic count bonus (control, not in the paper)."""
-    return visits_next**-0.5
+    return 1.0 / np.sqrt(visits_next)
