@@ -122,10 +122,10 @@ def one_line(): return lambda M_next: 2 * M_next  # fmt: skip
     [lambda M_next: 2 * M_next, one_line(), from_a_prompt("def reward(M_next):\n    return 2 * M_next")],
     ids=["lambda", "lambda-in-a-line", "no-file"],
 )
-def test_a_function_without_a_text_of_its_own_is_compiled_as_it_is(function):
-    before = set(cache_folder().iterdir())
+def test_a_function_without_a_text_of_its_own_is_compiled_as_it_is(function, tmp_path, monkeypatch):
+    monkeypatch.setenv("SPIE_CACHE", str(tmp_path))  # other tests may be writing to the usual one
     assert compiled(function)(0.5, 1) == 1.0
-    assert set(cache_folder().iterdir()) == before  # nothing to find again by
+    assert not list(cache_folder().iterdir())  # nothing to find again by
 
 
 def test_what_a_kernel_cannot_hold_is_refused_by_name():
