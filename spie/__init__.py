@@ -44,4 +44,4 @@ __all__ = [
     "td_sr",
 ]
 
-register()  # Gymnasium's ids spie/RiverSwim-v0, spie/SixArms-v0 and spie/Grid-v0
+register()  # Gymnasium's ids: RiverSwim, SixArms, Grid and Pixels-..., each as spie/Name-v0

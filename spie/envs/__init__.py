@@ -22,12 +22,17 @@ make_env.metadata = MDPEnv.metadata  # type: ignore[attr-defined]  # where gymna
 
 
 def register() -> None:
-    """Make spie/RiverSwim-v0, spie/SixArms-v0 and spie/Grid-v0 known to gymnasium.make."""
-    arguments: dict[str, dict[str, Any]] = {
-        "RiverSwim": {"mdp": "riverswim"},
-        "SixArms": {"mdp": "sixarms"},
-        "Grid": {"mdp": "grid", "map": "of-small", "task": "explore", "bumps": True},
+    """Make spie/RiverSwim-v0, SixArms, Grid, and the image tasks spie/Pixels-...-v0 known to gymnasium.make."""
+    tables, pixels = "spie.envs:make_env", "spie.envs.pixels:make_pixels_env"
+    arguments: dict[str, tuple[str, dict[str, Any]]] = {
+        "RiverSwim": (tables, {"mdp": "riverswim"}),
+        "SixArms": (tables, {"mdp": "sixarms"}),
+        "Grid": (tables, {"mdp": "grid", "map": "of-small", "task": "explore", "bumps": True}),
+        "Pixels-FourRooms": (pixels, {"name": "four-rooms"}),
+        "Pixels-ClusterHard": (pixels, {"name": "cluster-hard"}),
+        "Pixels-DeepSea": (pixels, {"name": "deep-sea-10"}),
+        "Pixels-Grid": (pixels, {"name": "of-small"}),
     }
-    for name in arguments:
+    for name, (entry_point, kwargs) in arguments.items():
         if f"spie/{name}-v0" not in gym.registry:
-            gym.register(f"spie/{name}-v0", entry_point="spie.envs:make_env", kwargs=arguments[name])
+            gym.register(f"spie/{name}-v0", entry_point=entry_point, kwargs=kwargs)
