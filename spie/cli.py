@@ -66,7 +66,7 @@ def list_() -> None:
 
 @app.command()
 def run(
-    names: Annotated[list[str] | None, typer.Argument(help="Experiments; none for all. See spie list.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Experiments; none for all but pixels. See spie list.")] = None,
     seeds: Annotated[int | None, typer.Option(help="Seeds of each run (default: each experiment's own).")] = None,
     results: ResultsFile = None,
     on: Annotated[str, typer.Option(help="Where to run: serial (threads) or processes.")] = "serial",
@@ -80,7 +80,8 @@ def run(
     from spie.run import execute
     from spie.store import Store
 
-    chosen = [get_experiment(name) for name in dict.fromkeys(names or EXPERIMENTS)]
+    quick = [name for name, e in EXPERIMENTS.items() if not e.on_request]
+    chosen = [get_experiment(name) for name in dict.fromkeys(names or quick)]
     if seeds is not None and not 1 <= seeds <= 1_000_000:
         raise ValueError(f"--seeds must lie between 1 and 1,000,000, not {seeds}")
     console = Console(stderr=True)

@@ -19,7 +19,7 @@ import jinja2
 import numpy as np
 
 from spie import ledger, plots, stats
-from spie.experiments import CONTROLS, EXPERIMENTS, Experiment, Results, grids, paper, tabular
+from spie.experiments import CONTROLS, EXPERIMENTS, Experiment, Results, deep, grids, paper, tabular
 from spie.mdp import MDP
 from spie.run import Run
 from spie.trace import Trace
@@ -366,6 +366,43 @@ def figure_6(results: Results, name: str) -> list[Part]:
     return [drawn, Table(caption, columns.split(","), rows), Lines("", [idle_said])]
 
 
+def pixels(results: Results, name: str) -> list[Part]:
+    """Coverage and success on the image tasks; then every agent against every other."""
+    measures = {"states seen, mean over steps": ledger.area, "success": deep.late_success}
+    columns = ["agent", "states seen, mean over steps", "95 % interval", "goals found", "95 % interval"]
+    columns += ["success in the last fifth", "95 % interval", "seeds that found the goal", "n"]
+    curves: list[plots.Panel] = []
+    parts: list[Part] = []
+    for env, agents in traces(results, name).items():
+        steps = next(iter(agents.values()))[0].steps
+        x = np.linspace(0, steps, 101)
+        seen = {agent: plots.Curve(x, *stats.mean_curve(100 * t.coverage(x))) for agent, (_, t) in agents.items()}
+        goals = {agent: plots.Curve(x, *stats.mean_curve(deep.goals(t, x))) for agent, (_, t) in agents.items()}
+        curves.append(plots.Panel(env, seen, "steps", "states seen, %"))
+        curves.append(plots.Panel(env, goals, "steps", "goals found so far"))
+        rows = []
+        for agent, (_, trace) in agents.items():
+            values: list[Any] = [agent]
+            for e, digits in (
+                (stats.estimate(100 * ledger.area(trace)), 1),
+                (stats.estimate(trace.total_reward), 1),
+                (stats.estimate(100 * deep.late_success(trace)), 1),
+            ):
+                values += [number(e.mean, digits), between(e.low, e.high, digits)]
+            rows.append(row_of(agent, (*values, percent(float((trace.total_reward > 0).mean())), e.n)))
+        parts.append(Table(f"{env}: {number(steps)} steps; shares in percent", columns, rows))
+        for measure, values_of in measures.items():
+            rows = []
+            for agent, (_, ours) in agents.items():
+                found = [stats.improvement(values_of(ours), values_of(theirs)) for _, theirs in agents.values()]
+                shown = [f"{p:.2f}{'*' if low > 0.5 or high < 0.5 else ''}" for p, low, high in found]
+                shown[list(agents).index(agent)] = "–"
+                rows.append(row_of(agent, (agent, *shown)))
+            caption = f"{env}: chance that a seed of the row beats one of the column in {measure}; * 95 % sure"
+            parts.append(Table(caption, ("agent", *agents), rows))
+    return [drawing("Mean and 95 % interval", plots.curve_panels(curves)), *parts]
+
+
 def animation(results: Results) -> dict[str, Any] | None:
     """SARSA-SRR between the two rooms, seed 0 of Figure 6: the map, its path and what is shown while it rests."""
     name, agent = "figure6", "sarsa-srr"
@@ -401,6 +438,7 @@ BUILDERS: dict[str, Callable[[Results, str], list[Part]]] = {
     "figure5": figure_5,
     "figure6": figure_6,
     "figure7": figure_7,
+    "pixels": pixels,
 }
 
 

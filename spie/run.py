@@ -66,7 +66,7 @@ class Run:
     def seconds(self) -> float:
         """About how long it takes on one core, compiled; at most so long where episodes end by themselves."""
         steps = self.steps * (self.episodes or 1) * self.n_seeds
-        return steps * (3e-8 + 3e-10 * self.mdp.n_states)
+        return steps * getattr(self.settings, "seconds_per_step", 3e-8 + 3e-10 * self.mdp.n_states)
 
     def execute(self, threads: int | None = None) -> Trace:
         trace: Trace = self.settings.run(
@@ -146,7 +146,7 @@ def load(store: Store, run: Run) -> Trace:
 
 def versions() -> dict[str, str]:
     """What the results depend on, in case they ever differ."""
-    packages = ("spie-rl", "numpy", "scipy", "numba")
+    packages = ("spie-rl", "numpy", "scipy", "numba", "torch")
     found = {"python": platform.python_version(), "engine": str(ENGINE_VERSION)}
     for package in packages:
         try:

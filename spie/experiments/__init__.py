@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spie.errors import unknown
-from spie.experiments import grids, paper, tabular
+from spie.experiments import deep, grids, paper, tabular
 from spie.run import Run, load
 from spie.store import Store
 from spie.trace import Trace
@@ -25,6 +25,7 @@ class Experiment:
     seeds: int = 1  # by default
     runs: Callable[[int], list[Run]] = lambda seeds: []
     published: Mapping[tuple[str, str], paper.Cell] = field(default_factory=dict)  # by (env, agent)
+    on_request: bool = False  # takes long: `spie run` without a name leaves it out
 
 
 EXPERIMENTS = {
@@ -64,6 +65,7 @@ EXPERIMENTS = {
         Experiment("figure5", "Figure 5: the two MDPs"),
         Experiment("figure6", "Figure 6: where the agents go, step by step", 100, grids.figure_6),
         Experiment("figure7", "Figure 7: optimistic starts", 100, grids.figure_7),
+        Experiment("pixels", "Deep agents on small image tasks (not in the paper)", 20, deep.pixels, on_request=True),
     )
 }
 

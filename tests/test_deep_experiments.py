@@ -1,0 +1,86 @@
+"""What is measured on the image tasks, and that seeds side by side are the seeds alone."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from spie.envs.pixels import make_pixels
+from spie.experiments import EXPERIMENTS, deep
+from spie.trace import Trace
+
+
+def trace(steps, episode_steps, episode_rewards):
+    n = len(episode_steps)
+    return Trace(
+        seeds=np.arange(n),
+        total_reward=np.sum(episode_rewards, axis=1),
+        total_bonus=np.zeros(n),
+        steps=np.full(n, steps),
+        visits=np.zeros((n, 1), np.int32),
+        first_visit=np.zeros((n, 1), np.int32),
+        episode_steps=np.array(episode_steps, np.int32),
+        truncated=np.zeros(n, np.int32),
+        snapshots=np.zeros((n, 0, 1), np.int32),
+        episode_rewards=np.array(episode_rewards, np.float64),
+    )
+
+
+def test_success_counts_the_episodes_that_end_in_the_last_fifth_of_the_steps():
+    t = trace(100, [[50, 30, 10, 5, 0], [80, 20, 0, 0, 0]], [[1, 1, 1, 0, 0], [1, 0, 0, 0, 0]])
+    assert_array_equal(deep.late_success(t), [0.5, 0])  # ends 50, 80, 90, 95, and 80, 100: at 80 the last fifth begins
+
+
+def test_a_run_without_any_episode_has_no_success():
+    assert_array_equal(deep.late_success(trace(100, [[0]], [[0]])), [0])
+
+
+def test_goals_are_counted_up_to_each_step():
+    t = trace(100, [[50, 30, 10, 5]], [[1, 0, 1, 1]])
+    assert_array_equal(deep.goals(t, np.array([49.0, 50, 89, 90, 100])), [[0, 1, 1, 2, 3]])
+
+
+def test_the_experiment_compares_five_agents_and_two_controls_on_two_tasks():
+    runs = deep.pixels(20)
+    agents = ("dqn", "dqn-mmc", "rnd", "dqn-sr", "dqn-sf-pf", "constant", "count")
+    assert [(run.env, run.agent) for run in runs] == [(env, a) for env in ("four-rooms", "cluster-hard") for a in agents]
+    assert {run.env: run.steps for run in runs} == {"four-rooms": 30_000, "cluster-hard": 40_000}
+    assert len({run.id for run in runs}) == len(runs)
+    assert EXPERIMENTS["pixels"].seeds == 20
+
+
+@pytest.fixture(scope="module")
+def learners():
+    """Three seeds side by side and the second of them alone, each with 20 updates."""
+    from spie.agents.dqn import Learner
+
+    def make(agent, seeds):
+        settings = dataclasses.replace(deep.DQN.named(agent, preset="small"), learning_starts=60, batch=16)
+        learner = Learner(settings, make_pixels("cluster-hard", n=len(seeds)), seeds, 220)
+        for _ in learner.loop():
+            pass
+        return learner
+
+    return lambda agent: (make(agent, [3, 4, 5]), make(agent, [4]))
+
+
+@pytest.mark.parametrize("agent", ["dqn-sf-pf", "rnd"])
+def test_a_seed_among_others_learns_what_it_learns_alone(learners, agent):
+    together, alone = learners(agent)
+    assert together.updates == alone.updates == 20
+    assert_array_equal(together.visits[1], alone.visits[0])  # the same steps, up to the last
+    for (name, ours), theirs in zip(together.online.named_parameters(), alone.online.parameters(), strict=True):
+        assert_allclose(ours[1].detach(), theirs[0].detach(), rtol=1e-3, atol=1e-5, err_msg=name)
+    assert not np.array_equal(together.visits[0], together.visits[1])
+
+
+def test_a_run_leaves_the_trace_of_its_seeds():
+    run = dataclasses.replace(deep.pixels(3)[7], steps=120)
+    t = run.execute()
+    assert_array_equal(t.seeds, [0, 1, 2])
+    assert_array_equal(t.steps, 120)
+    assert_array_equal(t.visits.sum(axis=1), 121 + (t.episode_steps > 0).sum(axis=1))  # every episode's first state counts
+    assert_array_equal(t.first_visit >= 0, t.visits > 0)
+    assert_array_equal(t.total_reward, 0)
+    assert_array_equal(t.truncated, (t.episode_steps == 50).sum(axis=1))
