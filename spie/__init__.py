@@ -2,6 +2,7 @@
 
 from spie.agents.sarsa import Sarsa, run_sarsa
 from spie.envs import grid, maze, register, riverswim, sixarms
+from spie.features import FourierFeatures, fourier_features, td_pf, td_sf
 from spie.mdp import MDP, MDPEnv
 from spie.representations import (
     fr,
@@ -22,10 +23,12 @@ __version__ = "0.1.0"
 
 __all__ = [
     "MDP",
+    "FourierFeatures",
     "MDPEnv",
     "Path",
     "Sarsa",
     "Trace",
+    "fourier_features",
     "fr",
     "grid",
     "maze",
@@ -40,7 +43,9 @@ __all__ = [
     "sr_row_sums",
     "stationary",
     "td_fr",
+    "td_pf",
     "td_pr",
+    "td_sf",
     "td_sr",
 ]
 
