@@ -2,7 +2,7 @@
 
 from spie.agents.sarsa import Sarsa, run_sarsa
 from spie.envs import grid, maze, register, riverswim, sixarms
-from spie.features import FourierFeatures, fourier_features, td_pf, td_sf
+from spie.features import FourierFeatures, convolution_features, fourier_features, td_pf, td_sf
 from spie.mdp import MDP, MDPEnv
 from spie.representations import (
     fr,
@@ -18,16 +18,19 @@ from spie.representations import (
 )
 from spie.rewards import reward
 from spie.trace import Path, Trace
+from spie.wrappers import IntrinsicReward
 
 __version__ = "0.1.0"
 
 __all__ = [
     "MDP",
     "FourierFeatures",
+    "IntrinsicReward",
     "MDPEnv",
     "Path",
     "Sarsa",
     "Trace",
+    "convolution_features",
     "fourier_features",
     "fr",
     "grid",
