@@ -539,7 +539,8 @@ def _singles(observations: Any, n: int) -> Iterable[Any]:
 
 def env_name(env: Any) -> str:
     """What to call an environment in a message."""
-    return env.spec.id if getattr(env, "spec", None) else type(env.unwrapped).__name__
+    first = getattr(env.unwrapped, "envs", [env])[0]  # of a vector in this process
+    return first.spec.id if getattr(first, "spec", None) else type(first.unwrapped).__name__
 
 
 class Kept:

@@ -2,7 +2,6 @@
 
 import json
 import math
-import multiprocessing
 
 import gymnasium as gym
 import numpy as np
@@ -17,7 +16,6 @@ from spie import rewards
 from spie.features import td_pf, td_sf
 from spie.wrappers import Bonus, Settings
 
-multiprocessing.set_forkserver_preload(["spie"])  # processes for environments start at once
 CORRIDOR = "S..G"  # states 0, 1, 2, 3; action 1 goes right, action 3 left
 ROOM = """
 S..#..
@@ -76,7 +74,7 @@ class Car(gym.Env):
     def step(self, action):
         self.v = float(np.clip(self.v + 0.1 * (float(np.ravel(action)[0]) - 1), -0.3, 0.3))
         self.x = max(-1.0, self.x + self.v)
-        return self._see(), float(self.x > 0.9), self.x > 0.9, False, {}
+        return self._see(), float(self.x > 0.95), self.x > 0.95, False, {}
 
 
 class Picture(gym.Env):
@@ -496,7 +494,7 @@ def test_the_guard_names_reward_step_and_environment():
     message = r'^reward "hasty" is nan at step 1 of MDPEnv: M_col_next = 0$'
     with pytest.raises(ValueError, match=message):
         bonuses(spie.IntrinsicReward(corridor(), "hasty"), [1])
-    with pytest.raises(ValueError, match=r'"hasty" is nan at step 2 of SyncVectorEnv, environment \d: M_col_next = 0$'):
+    with pytest.raises(ValueError, match=r'"hasty" is nan at step 2 of MDPEnv, environment \d: M_col_next = 0$'):
         roll(spie.IntrinsicReward(SyncVectorEnv([corridor] * 2), "hasty"), [np.array([1, 1])])
 
     class Broken(Car):
