@@ -6,12 +6,12 @@ To add one, write its runs as a function of the number of seeds and add a line t
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from spie.errors import unknown
 from spie.experiments import grids, paper, tabular
 from spie.run import Run, load
 from spie.store import Store
-from spie.trace import Trace
 
 CONTROLS = ("constant", "optimistic", "count", "random")  # ours, not in the paper
 
@@ -92,8 +92,8 @@ class Results:
         return sum(run.id not in self.store for run in self.runs(name))
 
     @functools.cache  # noqa: B019
-    def trace(self, name: str, env: str, agent: str) -> Trace | None:
-        """The trace of a cell of an experiment, None where it is not stored."""
+    def trace(self, name: str, env: str, agent: str) -> Any:
+        """The trace of a cell of an experiment (a Trace or an EpisodeTrace), None where it is not stored."""
         for run in self.runs(name):
             if (run.env, run.agent) == (env, agent) and run.id in self.store:
                 return load(self.store, run)
