@@ -1,5 +1,6 @@
 """spie: Successor-Predecessor Intrinsic Exploration (Yu, Burgess, Sahani and Gershman, 2023)."""
 
+from spie.agents.deep import DQN
 from spie.agents.sarsa import Sarsa, run_sarsa
 from spie.envs import grid, maze, register, riverswim, sixarms
 from spie.mdp import MDP, MDPEnv
@@ -21,6 +22,7 @@ from spie.trace import Path, Trace
 __version__ = "0.1.0"
 
 __all__ = [
+    "DQN",
     "MDP",
     "MDPEnv",
     "Path",
