@@ -1,8 +1,11 @@
 """spie: Successor-Predecessor Intrinsic Exploration (Yu, Burgess, Sahani and Gershman, 2023)."""
 
 from spie.agents.deep import DQN
+from spie.agents.linear_q import LinearQ, run_linear_q
 from spie.agents.sarsa import Sarsa, run_sarsa
-from spie.envs import grid, maze, register, riverswim, sixarms
+from spie.continuous import ContinuousEnv, ContinuousTask
+from spie.envs import grid, maze, mountain_car, pendulum, register, riverswim, sixarms
+from spie.features import FourierFeatures, convolution_features, fourier_features, td_pf, td_sf
 from spie.mdp import MDP, MDPEnv
 from spie.representations import (
     fr,
@@ -17,24 +20,36 @@ from spie.representations import (
     td_sr,
 )
 from spie.rewards import reward
-from spie.trace import Path, Trace
+from spie.trace import EpisodeTrace, Path, Trace
+from spie.wrappers import IntrinsicReward
 
 __version__ = "0.1.0"
 
 __all__ = [
     "DQN",
     "MDP",
+    "ContinuousEnv",
+    "ContinuousTask",
+    "EpisodeTrace",
+    "FourierFeatures",
+    "IntrinsicReward",
+    "LinearQ",
     "MDPEnv",
     "Path",
     "Sarsa",
     "Trace",
+    "convolution_features",
+    "fourier_features",
     "fr",
     "grid",
     "maze",
+    "mountain_car",
+    "pendulum",
     "pr",
     "reverse",
     "reward",
     "riverswim",
+    "run_linear_q",
     "run_sarsa",
     "sixarms",
     "sr",
@@ -42,8 +57,10 @@ __all__ = [
     "sr_row_sums",
     "stationary",
     "td_fr",
+    "td_pf",
     "td_pr",
+    "td_sf",
     "td_sr",
 ]
 
-register()  # Gymnasium's ids spie/RiverSwim-v0, spie/SixArms-v0 and spie/Grid-v0
+register()  # Gymnasium's ids: RiverSwim, Grid, SparseMountainCar, Pixels-... and others, each as spie/Name-v0

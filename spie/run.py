@@ -11,28 +11,28 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spie.errors import unknown
-from spie.mdp import MDP
 from spie.store import Store
-from spie.trace import Path, Trace
+from spie.trace import EpisodeTrace, Path, Trace
 
 ENGINE_VERSION = 1  # raised when the engine gives other numbers for the same run
 BACKENDS = ("serial", "processes")
+AnyTrace: TypeAlias = Trace | EpisodeTrace
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
     """One settings on one environment: all that determines a result, which is then known by `id`."""
 
-    env: str  # names for people; the id is of the arrays themselves
+    env: str  # names for people; the id is of the task itself
     agent: str
-    settings: Any  # a frozen dataclass with `run(mdp, steps, seeds, ...) -> Trace`
-    mdp: MDP
+    settings: Any  # a frozen dataclass with `run(task, steps, seeds, ...) -> Trace`, or another of our traces
+    task: Any  # an MDP or what else the agent runs on, with its `digest`
     steps: int
     seeds: int | tuple[int, ...]
     episodes: int | None = None
@@ -45,7 +45,7 @@ class Run:
         return {
             "agent": type(self.settings).__name__,
             "settings": dataclasses.asdict(self.settings),
-            "mdp": _digest(self.mdp),
+            "mdp": self.task.digest,
             "steps": self.steps,
             "seeds": self.seeds if isinstance(self.seeds, int) else list(self.seeds),
             "episodes": self.episodes,
@@ -65,29 +65,13 @@ class Run:
     @property
     def seconds(self) -> float:
         """About how long it takes on one core, compiled; at most so long where episodes end by themselves."""
-        steps = self.steps * (self.episodes or 1) * self.n_seeds
-        return steps * (3e-8 + 3e-10 * self.mdp.n_states)
+        return float(self.steps * (self.episodes or 1) * self.n_seeds * self.settings.seconds_per_step(self.task))
 
-    def execute(self, threads: int | None = None) -> Trace:
-        trace: Trace = self.settings.run(
-            self.mdp,
-            self.steps,
-            self.seeds,
-            episodes=self.episodes,
-            snapshots=self.snapshots,
-            record=self.record,
-            threads=threads,
-        )
+    def execute(self, threads: int | None = None) -> AnyTrace:
+        asked = {"episodes": self.episodes, "snapshots": self.snapshots, "record": self.record}
+        options = {name: value for name, value in asked.items() if value}
+        trace: AnyTrace = self.settings.run(self.task, self.steps, self.seeds, threads=threads, **options)
         return trace
-
-
-def _digest(mdp: MDP) -> str:
-    """A hash of the tables of an MDP: two ways to write the same environment are the same."""
-    digest = hashlib.sha256()
-    for array in (mdp.next, mdp.prob, mdp.reward, mdp.start, mdp.terminal, mdp.available):
-        digest.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
-    digest.update(str(mdp.episodes_per_phase).encode())
-    return digest.hexdigest()[:24]
 
 
 def execute(runs: Sequence[Run], store: Store, on: str = "serial") -> Iterator[Run]:
@@ -116,31 +100,33 @@ def execute(runs: Sequence[Run], store: Store, on: str = "serial") -> Iterator[R
                 raise
 
 
-def _timed(run: Run, threads: int | None) -> tuple[Trace, float]:
+def _timed(run: Run, threads: int | None) -> tuple[AnyTrace, float]:
     began = time.perf_counter()
     return run.execute(threads), time.perf_counter() - began
 
 
-def save(store: Store, run: Run, trace: Trace, seconds: float) -> None:
+def save(store: Store, run: Run, trace: AnyTrace, seconds: float) -> None:
     """Put a trace into the store under its run's id."""
     arrays: dict[str, NDArray[Any]] = {}
     for field in dataclasses.fields(trace):
         value = getattr(trace, field.name)
-        if isinstance(value, np.ndarray):
-            arrays[field.name] = value
-    for seed, path in trace.paths.items():
+        if isinstance(value, np.ndarray | str):
+            arrays[field.name] = np.asarray(value)
+    for seed, path in getattr(trace, "paths", {}).items():
         arrays |= {f"paths/{seed}/{f.name}": getattr(path, f.name) for f in dataclasses.fields(path)}
     store.save(run.id, run.spec | {"env": run.env, "name": run.agent}, versions(), seconds, arrays)
 
 
-def load(store: Store, run: Run) -> Trace:
+def load(store: Store, run: Run) -> Any:
     """The trace of a run that is in the store; KeyError where it is not."""
     arrays = store.load(run.id)
+    fields: dict[str, Any] = arrays
+    if "terminated" in arrays:
+        return EpisodeTrace(**fields | {"settings": str(arrays["settings"])})
     steps: dict[int, dict[str, NDArray[Any]]] = {}
     for name in [name for name in arrays if name.startswith("paths/")]:
         _, seed, field = name.split("/")
         steps.setdefault(int(seed), {})[field] = arrays.pop(name)
-    fields: dict[str, Any] = arrays
     return Trace(**fields, paths={seed: Path(**path) for seed, path in steps.items()})
 
 

@@ -6,12 +6,12 @@ To add one, write its runs as a function of the number of seeds and add a line t
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from spie.errors import unknown
-from spie.experiments import grids, paper, tabular
+from spie.experiments import grids, mountain_car, paper, tabular
 from spie.run import Run, load
 from spie.store import Store
-from spie.trace import Trace
 
 CONTROLS = ("constant", "optimistic", "count", "random")  # ours, not in the paper
 
@@ -61,6 +61,7 @@ EXPERIMENTS = {
         Experiment("table5", "Table 5: the settings"),
         Experiment("figure1", "Figure 1: coverage of grid worlds without reward", 100, grids.figure_1),
         Experiment("figure3", "Figure 3: goal tasks, goals that move", 100, grids.figure_3),
+        Experiment("figure4", "Figure 4: MountainCar with linear features", 10, mountain_car.figure_4),
         Experiment("figure5", "Figure 5: the two MDPs"),
         Experiment("figure6", "Figure 6: where the agents go, step by step", 100, grids.figure_6),
         Experiment("figure7", "Figure 7: optimistic starts", 100, grids.figure_7),
@@ -92,8 +93,8 @@ class Results:
         return sum(run.id not in self.store for run in self.runs(name))
 
     @functools.cache  # noqa: B019
-    def trace(self, name: str, env: str, agent: str) -> Trace | None:
-        """The trace of a cell of an experiment, None where it is not stored."""
+    def trace(self, name: str, env: str, agent: str) -> Any:
+        """The trace of a cell of an experiment (a Trace or an EpisodeTrace), None where it is not stored."""
         for run in self.runs(name):
             if (run.env, run.agent) == (env, agent) and run.id in self.store:
                 return load(self.store, run)
