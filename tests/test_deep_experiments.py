@@ -44,7 +44,9 @@ def test_goals_are_counted_up_to_each_step():
 def test_the_experiment_compares_five_agents_and_two_controls_on_two_tasks():
     runs = deep.pixels(20)
     agents = ("dqn", "dqn-mmc", "rnd", "dqn-sr", "dqn-sf-pf", "constant", "count")
-    assert [(run.env, run.agent) for run in runs] == [(env, a) for env in ("four-rooms", "cluster-hard") for a in agents]
+    assert [(run.env, run.agent) for run in runs] == [
+        (env, a) for env in ("four-rooms", "cluster-hard") for a in agents
+    ]
     assert {run.env: run.steps for run in runs} == {"four-rooms": 30_000, "cluster-hard": 40_000}
     assert len({run.id for run in runs}) == len(runs)
     assert EXPERIMENTS["pixels"].seeds == 20
@@ -80,7 +82,9 @@ def test_a_run_leaves_the_trace_of_its_seeds():
     t = run.execute()
     assert_array_equal(t.seeds, [0, 1, 2])
     assert_array_equal(t.steps, 120)
-    assert_array_equal(t.visits.sum(axis=1), 121 + (t.episode_steps > 0).sum(axis=1))  # every episode's first state counts
+    assert_array_equal(
+        t.visits.sum(axis=1), 121 + (t.episode_steps > 0).sum(axis=1)
+    )  # every episode's first state counts
     assert_array_equal(t.first_visit >= 0, t.visits > 0)
     assert_array_equal(t.total_reward, 0)
     assert_array_equal(t.truncated, (t.episode_steps == 50).sum(axis=1))
