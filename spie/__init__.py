@@ -4,7 +4,7 @@ from spie.agents.linear_q import LinearQ, run_linear_q
 from spie.agents.sarsa import Sarsa, run_sarsa
 from spie.continuous import ContinuousEnv, ContinuousTask
 from spie.envs import grid, maze, mountain_car, pendulum, register, riverswim, sixarms
-from spie.features import FourierFeatures, fourier_features, td_pf, td_sf
+from spie.features import FourierFeatures, convolution_features, fourier_features, td_pf, td_sf
 from spie.mdp import MDP, MDPEnv
 from spie.representations import (
     fr,
@@ -20,6 +20,7 @@ from spie.representations import (
 )
 from spie.rewards import reward
 from spie.trace import EpisodeTrace, Path, Trace
+from spie.wrappers import IntrinsicReward
 
 __version__ = "0.1.0"
 
@@ -29,11 +30,13 @@ __all__ = [
     "ContinuousTask",
     "EpisodeTrace",
     "FourierFeatures",
+    "IntrinsicReward",
     "LinearQ",
     "MDPEnv",
     "Path",
     "Sarsa",
     "Trace",
+    "convolution_features",
     "fourier_features",
     "fr",
     "grid",
@@ -58,4 +61,4 @@ __all__ = [
     "td_sr",
 ]
 
-register()  # Gymnasium's ids spie/...
+register()  # Gymnasium's ids: RiverSwim, Grid, SparseMountainCar, Pixels-... and others, each as spie/Name-v0
