@@ -63,4 +63,4 @@ __all__ = [
     "td_sr",
 ]
 
-register()  # Gymnasium's ids spie/...
+register()  # Gymnasium's ids: RiverSwim, Grid, SparseMountainCar, Pixels-... and others, each as spie/Name-v0

@@ -106,3 +106,9 @@ TABLE_5: dict[tuple[str, str], dict[str, Any]] = {
 GRID_SETTINGS = _row(0.1, 0.1, 0.95, 1.0, 0.1)
 CHAIN_STEPS, COVERAGE_STEPS = 5_000, 8_000
 FIGURE_6_STEPS = (200, 400, 600, 800, 1000, 1500, 2000, 3000, 4000, 5000, 6000)
+
+MOUNTAIN_CAR = {  # Appendix E; the rest of what an agent needs is in docs/paper.md
+    "alpha": 0.1, "eta": 0.2, "eta_pr": 0.2, "gamma": 0.99, "gamma_sr": 0.95, "gamma_pr": 0.95, "beta": 1000.0,
+    "epsilon": 0.3, "dimension": 128,
+}  # fmt: skip
+MOUNTAIN_CAR_EPISODES = 1000
