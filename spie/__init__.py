@@ -2,6 +2,7 @@
 
 from spie.agents.linear_q import LinearQ, run_linear_q
 from spie.agents.sarsa import Sarsa, run_sarsa
+from spie.check import check_reward
 from spie.continuous import ContinuousEnv, ContinuousTask
 from spie.envs import grid, maze, mountain_car, pendulum, register, riverswim, sixarms
 from spie.features import FourierFeatures, convolution_features, fourier_features, td_pf, td_sf
@@ -36,6 +37,7 @@ __all__ = [
     "Path",
     "Sarsa",
     "Trace",
+    "check_reward",
     "convolution_features",
     "fourier_features",
     "fr",
