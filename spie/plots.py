@@ -102,8 +102,7 @@ def line_style(agent: str) -> dict[str, Any]:
     """
     name, _, option = agent.partition(" ")
     if name in CONTROL_DASHES:  # in front, to be seen where they are as good as SARSA-SRR
-        quiet = (0, CONTROL_DASHES[name]) if not option else OPTION_DASHES[1]
-        return {"color": COLOURS[name], "linestyle": quiet, "linewidth": 1.2, "zorder": 5}
+        return {"color": COLOURS[name], "linestyle": (0, CONTROL_DASHES[name]), "linewidth": 1.2, "zorder": 5}
     suffix = next(filter(name.endswith, SUFFIX_DASHES), "")
     name = name.removesuffix(suffix)
     agents = list(COLOURS)[: -len(CONTROL_DASHES)]
