@@ -66,7 +66,9 @@ def list_() -> None:
 
 @app.command()
 def run(
-    names: Annotated[list[str] | None, typer.Argument(help="Experiments; none for all but pixels. See spie list.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Experiments; none for all but pixels. See spie list.")
+    ] = None,
     seeds: Annotated[int | None, typer.Option(help="Seeds of each run (default: each experiment's own).")] = None,
     results: ResultsFile = None,
     on: Annotated[str, typer.Option(help="Where to run: serial (threads) or processes.")] = "serial",

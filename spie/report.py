@@ -232,7 +232,7 @@ def table_5(results: Results, name: str) -> list[Part]:
 
 def settings_table(runs: Sequence[Run]) -> Table:
     """The settings that differ between the runs, and in the caption those that do not."""
-    rows = [dataclasses.asdict(run.settings) | {"steps": run.steps, "episodes": run.episodes} for run in runs]
+    rows = [_flat(dataclasses.asdict(run.settings)) | {"steps": run.steps, "episodes": run.episodes} for run in runs]
     varied = [name for name in rows[0] if len({repr(row[name]) for row in rows}) > 1]
     shared = ", ".join(f"{name} = {value}" for name, value in rows[0].items() if name not in varied)
     shown = [
@@ -240,6 +240,14 @@ def settings_table(runs: Sequence[Run]) -> Table:
         for run, row in zip(runs, rows, strict=True)
     ]
     return Table(f"All runs: {shared}", ("environment", "agent", *varied), shown, texts=2)
+
+
+def _flat(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings within settings, as those of an agent on an image task, beside the others."""
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        flat |= value if isinstance(value, dict) else {name: value}
+    return flat
 
 
 # Figures

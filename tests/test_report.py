@@ -11,7 +11,7 @@ import pytest
 from spie import ledger, report
 from spie.cli import main
 from spie.envs import grid
-from spie.experiments import EXPERIMENTS, Results, paper, tabular
+from spie.experiments import EXPERIMENTS, Results, deep, paper, tabular
 from spie.run import save
 from spie.store import Store
 from spie.trace import Path, Trace
@@ -37,6 +37,7 @@ def made_up(run, reward):
     spread = np.resize([-1.0, 1.0], n)
     first = rng.permuted(np.tile(np.arange(S, dtype=np.int32) * 9, (n, 1)), axis=1)
     visits = rng.integers(1, 90, size=(n, S)).astype(np.int32)
+    episodes = (n, run.episodes or 3)  # of a deep agent: as many as it took
     return Trace(
         seeds=np.arange(n),
         total_reward=reward + spread,
@@ -44,11 +45,12 @@ def made_up(run, reward):
         steps=np.full(n, run.steps),
         visits=visits,
         first_visit=np.where(first > run.steps, -1, first),
-        episode_steps=rng.integers(20, 90, size=(n, run.episodes or 0)).astype(np.int32),
+        episode_steps=rng.integers(20, 90, size=episodes).astype(np.int32),
         truncated=np.zeros(n, np.int32),
         snapshots=np.stack([visits * k // 9 for k in range(len(run.snapshots))], axis=1)
         if run.snapshots
         else np.zeros((n, 0, S), np.int32),
+        episode_rewards=rng.integers(2, size=episodes).astype(float) if run.env in deep.PIXEL_STEPS else None,
         paths={seed: walk(run, seed) for seed in run.record},
     )
 
@@ -134,6 +136,14 @@ def test_what_was_not_run_shows_its_command_and_no_number(store):
             assert "<svg" not in text
     assert "<svg" in section(page, "figure5")  # nothing to run
     assert "0.005" in section(page, "table5")
+
+
+def test_the_image_tasks_show_every_agent_against_every_other(store):
+    fill(store, "pixels", reward=lambda run: 5 + 9 * (run.agent == "count"))
+    text = section(report.page(Results(store)), "pixels")
+    assert text.count("<table") == 2 * 3 + 1  # two tasks: measures, two comparisons; then the settings
+    row = re.search(r"<tr[^>]*>\s*<t.[^>]*>count \(control.*?</tr>", text, re.DOTALL)[0]
+    assert "14.0" in row
 
 
 def test_what_is_unfinished_says_how_far_it_is_and_shows_no_number(store):
@@ -353,8 +363,8 @@ def test_a_browser_shows_every_figure_without_complaint(whole):
     dom, console = browse(whole)
     assert console == []
     drawn = {name: section(dom, name).count("<svg") for name in EXPERIMENTS}
-    assert {name for name, n in drawn.items() if n} == {"figure1", "figure3", "figure5", "figure6", "figure7"}
-    assert drawn == drawn | {"figure1": 6, "figure3": 1, "figure5": 2, "figure6": 1, "figure7": 1}
+    assert {name for name, n in drawn.items() if n} == {"figure1", "figure3", "figure5", "figure6", "figure7", "pixels"}
+    assert drawn == drawn | {"figure1": 6, "figure3": 1, "figure5": 2, "figure6": 1, "figure7": 1, "pixels": 1}
     assert section(dom, "animation").count("<svg") == 2  # the map and the strip
 
 

@@ -127,6 +127,7 @@ class Episode:
     step: int  # of the lane, when it ended
     reward: float  # extrinsic, undiscounted, before clipping
     length: int
+    terminal: bool  # it was not cut off
 
 
 class Learner:
@@ -473,7 +474,7 @@ class Learner:
         for lane, env in np.argwhere(over).tolist():
             self.replays[lane].end(env, self.stacks[lane, env, -1], float(value[lane, env]))
             reward, length = float(self.reward[lane, env]), int(self.length[lane, env])
-            episodes.append(Episode(lane, env, self.step, reward, length))
+            episodes.append(Episode(lane, env, self.step, reward, length, bool(terminal[lane, env])))
         frames, info = self.env.reset(options={"reset_mask": over.ravel()})
         self._begin(frames, info, over.ravel())
         return episodes
