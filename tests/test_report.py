@@ -140,10 +140,20 @@ def test_what_was_not_run_shows_its_command_and_no_number(store):
 
 def test_the_image_tasks_show_every_agent_against_every_other(store):
     fill(store, "pixels", reward=lambda run: 5 + 9 * (run.agent == "count"))
-    text = section(report.page(Results(store)), "pixels")
-    assert text.count("<table") == 2 * 3 + 1  # two tasks: measures, two comparisons; then the settings
-    row = re.search(r"<tr[^>]*>\s*<t.[^>]*>count \(control.*?</tr>", text, re.DOTALL)[0]
-    assert "14.0" in row
+    tables = [part for part in report.pixels(Results(store), "pixels") if isinstance(part, report.Table)]
+    assert len(tables) == 2 * 3  # two tasks: measures, then two comparisons
+    measures = {row.values[0]: row.values for row in tables[0].rows}
+    assert measures["dqn"][3] == "5.0"
+    assert measures[f"count ({report.CONTROL})"][3] == "14.0"
+    for table in tables[1:3]:
+        names = list(table.columns[1:])
+        chances = {
+            (row.values[0].split()[0], name): row.values[1 + i] for row in table.rows for i, name in enumerate(names)
+        }
+        assert chances["dqn", "dqn"] == "–"
+        for (a, b), p in chances.items():
+            if a != b:
+                assert float(p.rstrip("*")) + float(chances[b, a].rstrip("*")) == pytest.approx(1, abs=0.011)
 
 
 def test_what_is_unfinished_says_how_far_it_is_and_shows_no_number(store):
