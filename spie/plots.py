@@ -506,11 +506,10 @@ def _loop(ax: Axes, place: Any, turn: float, text: str, style: dict[str, Any]) -
 
 
 class Layer(NamedTuple):
-    """A layer of a network: what it is, the shape it gives, and how many numbers it has learned."""
+    """A layer of a network: what it is, and the shape of what it gives."""
 
     name: str
     shape: tuple[int, ...]
-    parameters: int = 0
 
 
 @matplotlib.rc_context(STYLE)

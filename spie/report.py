@@ -374,6 +374,30 @@ def figure_6(results: Results, name: str) -> list[Part]:
     return [drawn, Table(caption, columns.split(","), rows), Lines("", [idle_said])]
 
 
+def figure_2(results: Results, name: str) -> list[Part]:
+    """The network, with the shapes that a state of four frames passes through."""
+    try:
+        layers = deep.network()
+    except ImportError:
+        return [Lines("", ['Drawing the network needs torch: pip install "spie-rl[deep]"'])]
+
+    def branch(*places: str, last: str = "") -> list[plots.Layer]:
+        found = [layers[place] for place in layers if place.startswith(places)]
+        names = [layer.what for layer in found]
+        names[-1] = last or names[-1]
+        return [plots.Layer(name, layer.shape) for name, layer in zip(names, found, strict=True)]
+
+    trunk = [plots.Layer("frames", deep.ATARI_SHAPE), *branch("encoder", last="FC, unit length: φ")]
+    heads = {"Q": branch("q"), "ψ|": branch("psi"), "ξ|": branch("xi")}
+    embedded, *decoder = branch(
+        "decoder.features", "decoder.first", "decoder.second", "decoder.deconv", last="next frame"
+    )
+    embedded = embedded._replace(name="FC, times action")
+    millions = sum(layer.parameters for layer in layers.values()) / 1e6
+    caption = f"{millions:.2f} million parameters; ‖: no gradient goes back; φ and the action predict the next frame"
+    return [drawing(caption, plots.network_diagram(trunk, heads, [embedded, *decoder]))]
+
+
 def pixels(results: Results, name: str) -> list[Part]:
     """Coverage and success on the image tasks; then every agent against every other."""
     measures = {"states seen, mean over steps": ledger.area, "success": deep.late_success}
@@ -442,6 +466,7 @@ BUILDERS: dict[str, Callable[[Results, str], list[Part]]] = {
     "readings": reading_tables,
     "table5": table_5,
     "figure1": figure_1,
+    "figure2": figure_2,
     "figure3": figure_3,
     "figure5": figure_5,
     "figure6": figure_6,

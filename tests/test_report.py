@@ -138,6 +138,13 @@ def test_what_was_not_run_shows_its_command_and_no_number(store):
     assert "0.005" in section(page, "table5")
 
 
+def test_the_network_is_drawn_from_its_own_shapes(store):
+    (drawn,) = report.figure_2(Results(store), "figure2")
+    assert drawn.caption.startswith("26.37 million parameters")
+    for shape in ("4×84×84", "64×40×40", "64×20×20", "64×10×10", "1024", "2048", "18", "6400", "1×84×84"):
+        assert f">{shape}</text>" in drawn.svgs[0], shape
+
+
 def test_the_image_tasks_show_every_agent_against_every_other(store):
     fill(store, "pixels", reward=lambda run: 5 + 9 * (run.agent == "count"))
     tables = [part for part in report.pixels(Results(store), "pixels") if isinstance(part, report.Table)]
@@ -373,8 +380,24 @@ def test_a_browser_shows_every_figure_without_complaint(whole):
     dom, console = browse(whole)
     assert console == []
     drawn = {name: section(dom, name).count("<svg") for name in EXPERIMENTS}
-    assert {name for name, n in drawn.items() if n} == {"figure1", "figure3", "figure5", "figure6", "figure7", "pixels"}
-    assert drawn == drawn | {"figure1": 6, "figure3": 1, "figure5": 2, "figure6": 1, "figure7": 1, "pixels": 1}
+    assert {name for name, n in drawn.items() if n} == {
+        "figure1",
+        "figure2",
+        "figure3",
+        "figure5",
+        "figure6",
+        "figure7",
+        "pixels",
+    }
+    assert drawn == drawn | {
+        "figure1": 6,
+        "figure2": 1,
+        "figure3": 1,
+        "figure5": 2,
+        "figure6": 1,
+        "figure7": 1,
+        "pixels": 1,
+    }
     assert section(dom, "animation").count("<svg") == 2  # the map and the strip
 
 

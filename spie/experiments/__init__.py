@@ -61,6 +61,7 @@ EXPERIMENTS = {
         ),
         Experiment("table5", "Table 5: the settings"),
         Experiment("figure1", "Figure 1: coverage of grid worlds without reward", 100, grids.figure_1),
+        Experiment("figure2", "Figure 2: the network of DQN-SF-PF"),
         Experiment("figure3", "Figure 3: goal tasks, goals that move", 100, grids.figure_3),
         Experiment("figure4", "Figure 4: MountainCar with linear features", 10, mountain_car.figure_4),
         Experiment("figure5", "Figure 5: the two MDPs"),

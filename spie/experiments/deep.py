@@ -1,8 +1,8 @@
 """Deep agents on small image tasks, many seeds side by side."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,10 @@ from spie.mdp import MDP
 from spie.run import Run
 from spie.trace import Trace
 
+if TYPE_CHECKING:
+    from spie.agents.networks import Layer
+
+ATARI_SHAPE = (4, 84, 84)
 PIXEL_STEPS = {"four-rooms": 30_000, "cluster-hard": 40_000}
 PIXEL_AGENTS = ("dqn", "dqn-mmc", "rnd", "dqn-sr", "dqn-sf-pf")
 
@@ -63,3 +67,10 @@ def goals(trace: Trace, steps: NDArray[np.float64]) -> NDArray[np.float64]:
     assert trace.episode_rewards is not None
     ends = np.where(trace.episode_rewards > 0, np.cumsum(trace.episode_steps, axis=1), np.inf)
     return np.array([np.searchsorted(np.sort(row), steps, side="right") for row in ends], np.float64)
+
+
+def network() -> "Mapping[str, Layer]":
+    """The layers of the paper's network (Figure 2), for Atari."""
+    from spie.agents.networks import layers  # loads torch
+
+    return layers("paper", ATARI_SHAPE, actions=18)
