@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import Console
 
+    from spie.continuous import ContinuousTask
     from spie.experiments import Experiment, Results
     from spie.mdp import MDP
     from spie.run import Run
@@ -37,6 +38,7 @@ def list_() -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    from spie.agents.linear_q import AGENTS as LINEAR_AGENTS
     from spie.agents.sarsa import AGENTS
     from spie.envs.grids import MAPS
     from spie.experiments import EXPERIMENTS
@@ -59,15 +61,17 @@ def list_() -> None:
         rewards.add_row(name, escape(get_reward(name).summary))
     console.print(rewards, "")
     console.print("agents", style="bold")
-    console.print(" ", ", ".join(AGENTS))
+    console.print(" ", ", ".join((*AGENTS, *LINEAR_AGENTS)))
     console.print("environments", style="bold")
-    console.print("  riverswim, sixarms,", ", ".join(MAPS), "and any map of your own in a text file")
+    console.print(
+        "  riverswim, sixarms, mountain-car, pendulum,", ", ".join(MAPS), "and any map of yours in a text file"
+    )
 
 
 @app.command()
 def run(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Experiments; none for all but pixels. See spie list.")
+        list[str] | None, typer.Argument(help="Experiments; none for all but the long ones. See spie list.")
     ] = None,
     seeds: Annotated[int | None, typer.Option(help="Seeds of each run (default: each experiment's own).")] = None,
     results: ResultsFile = None,
@@ -82,7 +86,7 @@ def run(
     from spie.run import execute
     from spie.store import Store
 
-    quick = [name for name, e in EXPERIMENTS.items() if not e.on_request]
+    quick = [name for name, e in EXPERIMENTS.items() if not e.long]
     chosen = [get_experiment(name) for name in dict.fromkeys(names or quick)]
     if seeds is not None and not 1 <= seeds <= 1_000_000:
         raise ValueError(f"--seeds must lie between 1 and 1,000,000, not {seeds}")
@@ -194,7 +198,11 @@ def report(
 @app.command()
 def show(
     environment: Annotated[
-        str, typer.Argument(metavar="MAP-OR-ENV", help="riverswim, sixarms, a named map, or a text file with a map.")
+        str,
+        typer.Argument(
+            metavar="MAP-OR-ENV",
+            help="riverswim, sixarms, mountain-car, pendulum, a named map, or a text file with a map.",
+        ),
     ],
     task: Annotated[str | None, typer.Option(help="Of a map: explore (default), goal or moving-goal.")] = None,
     gamma: Annotated[float, typer.Option(help="Discount of M, F and N.")] = 0.95,
@@ -211,8 +219,12 @@ def show(
     from rich.console import Console
 
     from spie import plots
+    from spie.experiments.mountain_car import TASKS
     from spie.mdp import DENSE_STATES
 
+    if environment in TASKS:
+        _show_continuous(TASKS[environment](), output or Path(f"{environment}.png"))
+        return
     mdp = _environment(environment, task)
     path = output or Path(f"{mdp.name}.png")
     plots.picture_format(path)
@@ -240,6 +252,25 @@ def show(
     console.print(f"wrote {path}")
 
 
+def _show_continuous(task: "ContinuousTask", path: Path) -> None:
+    """Draw random Fourier features over the state space, and which states they take for like the start."""
+    import numpy as np
+
+    from spie import plots
+    from spie.features import fourier_features
+
+    plots.picture_format(path)
+    phi_of = fourier_features(task.space)
+    phi, start = phi_of(task.seen_over_view(60)), np.empty(len(task.low))
+    task.observe((np.array(task.start_low) + task.start_high) / 2, start)
+    maps = {f"feature {i}": phi[:, :, i] / np.abs(phi).max() for i in range(7)}
+    maps["likeness to the start"] = phi @ phi_of(start)
+    print(f"{task.name}: {len(task.low)} numbers are observed, {task.n_actions} actions ({', '.join(task.actions)})")
+    print(f"{phi_of.dimension} random Fourier features of length scale 0.2, seed 0; 7 of them are drawn")
+    plots.save(plots.space_maps(maps, task.view, task.labels), path)
+    print(f"wrote {path}")
+
+
 def _environment(name: str, task: str | None) -> "MDP":
     from spie.envs import grid, riverswim, sixarms
     from spie.envs.grids import MAPS
@@ -253,7 +284,7 @@ def _environment(name: str, task: str | None) -> "MDP":
     if name not in MAPS and os.path.isdir(name):
         raise ValueError(f"{name} is a folder; give the text file of a map")
     if name not in MAPS and not os.path.isfile(name):
-        raise unknown("environment, map or file", name, [*chains, *MAPS])
+        raise unknown("environment, map or file", name, [*chains, *MAPS, "mountain-car", "pendulum"])
     return grid(name, task or "explore")
 
 

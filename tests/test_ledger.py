@@ -317,7 +317,7 @@ def test_an_empty_store_leaves_what_theory_and_the_printed_tables_say(tmp_path):
 def tiny(tmp_path_factory):
     """Every experiment with three seeds; of the readings one agent's, for each costs a kernel."""
     with Store(tmp_path_factory.mktemp("ledger") / "tiny.db") as store:
-        for experiment in (e for e in EXPERIMENTS.values() if not e.on_request):
+        for experiment in (e for e in EXPERIMENTS.values() if not e.long):
             store.ask_for(experiment.name, 3)
             runs = experiment.runs(3)
             if experiment.name == "readings":

@@ -25,7 +25,7 @@ class Experiment:
     seeds: int = 1  # by default
     runs: Callable[[int], list[Run]] = lambda seeds: []
     published: Mapping[tuple[str, str], paper.Cell] = field(default_factory=dict)  # by (env, agent)
-    on_request: bool = False  # takes long: `spie run` without a name leaves it out
+    long: bool = False  # minutes: run by name only
 
 
 EXPERIMENTS = {
@@ -67,7 +67,7 @@ EXPERIMENTS = {
         Experiment("figure5", "Figure 5: the two MDPs"),
         Experiment("figure6", "Figure 6: where the agents go, step by step", 100, grids.figure_6),
         Experiment("figure7", "Figure 7: optimistic starts", 100, grids.figure_7),
-        Experiment("pixels", "Deep agents on small image tasks (not in the paper)", 20, deep.pixels, on_request=True),
+        Experiment("pixels", "Deep agents on small image tasks (not in the paper)", 20, deep.pixels, long=True),
     )
 }
 
