@@ -127,7 +127,7 @@ class Episode:
     step: int  # of the lane, when it ended
     reward: float  # extrinsic, undiscounted, before clipping
     length: int
-    terminal: bool  # it was not cut off
+    terminal: bool  # False: cut off
 
 
 class Learner:

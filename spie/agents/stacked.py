@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import torch
 from gymnasium.vector import VectorEnv
+from numpy.typing import NDArray
 
 from spie.agents.deep import DQN
-from spie.agents.dqn import Learner
+from spie.agents.dqn import Episode, Learner
 from spie.agents.lanes import seed_array
 from spie.trace import Trace
 
@@ -23,12 +24,17 @@ def run_stacked(settings: DQN, env: VectorEnv[Any, Any, Any], seeds: int | Seque
     torch.set_num_threads(1)
     try:
         learner = Learner(settings, env, lanes.tolist(), steps)
-        episodes: list[list[Any]] = [[] for _ in lanes]
+        episodes: list[list[Episode]] = [[] for _ in lanes]
         for ended in learner.loop():
             for episode in ended:
                 episodes[episode.lane].append(episode)
     finally:
         torch.set_num_threads(threads)
+    return trace_of(learner, lanes, episodes)
+
+
+def trace_of(learner: Learner, lanes: NDArray[np.int64], episodes: Sequence[Sequence[Episode]]) -> Trace:
+    """What a learner leaves, given the seeds of its lanes and the episodes of each."""
     most = max(map(len, episodes))
     lengths, rewards = np.zeros((len(lanes), most), np.int32), np.zeros((len(lanes), most))
     for lane, ended in enumerate(episodes):
