@@ -19,7 +19,18 @@ import jinja2
 import numpy as np
 
 from spie import ledger, plots, stats
-from spie.experiments import CONTROLS, EXPERIMENTS, Experiment, Results, deep, grids, mountain_car, paper, tabular
+from spie.experiments import (
+    CONTROLS,
+    EXPERIMENTS,
+    Experiment,
+    Results,
+    deep,
+    get_experiment,
+    grids,
+    mountain_car,
+    paper,
+    tabular,
+)
 from spie.mdp import MDP
 from spie.run import Run
 from spie.trace import Trace
@@ -482,6 +493,26 @@ def figure_2(results: Results, name: str) -> list[Part]:
     return [drawing(caption, plots.network_diagram(trunk, heads, [embedded, *decoder]))]
 
 
+def atari(results: Results, name: str) -> list[Part]:
+    """Our scores within a budget beside those of the paper, which are of another."""
+    printed = paper.TABLE_2 | paper.RECONSTRUCTION
+    frames = get_experiment(name).frames
+    comparable = frames >= deep.PAPER_FRAMES
+    rows = []
+    for env, agents in traces(results, name).items():
+        for agent, (_, trace) in agents.items():
+            values = deep.score(trace)
+            ours = stats.estimate(values[~np.isnan(values)]) if not np.isnan(values).all() else None
+            episodes = float((trace.episode_steps > 0).sum(axis=1).mean())
+            mean = (None, None) if ours is None else (ours.mean, ours.sd)
+            cell = printed[env, agent]
+            rows.append(Row((env, agent, *mean, episodes, len(values), cell.mean, cell.spread)))
+    budget = f"{number(frames)} frames, {number(rows[0].values[5])} seed(s); score: mean of the last 100 episodes."
+    verdict = "" if comparable else f" Not comparable: the paper's agents had {number(deep.PAPER_FRAMES)} frames."
+    columns = ("game", "agent", "ours", "sd", "episodes", "n", "paper", "± printed")
+    return [Table(budget + verdict, columns, rows, texts=2)]
+
+
 def pixels(results: Results, name: str) -> list[Part]:
     """Coverage and success on the image tasks; then every agent against every other."""
     measures = {"states seen, mean over steps": ledger.area, "success": deep.late_success}
@@ -557,12 +588,14 @@ BUILDERS: dict[str, Callable[[Results, str], list[Part]]] = {
     "figure6": figure_6,
     "figure7": figure_7,
     "pixels": pixels,
+    "table2": atari,
+    "recon": atari,
 }
 
 
 def section(results: Results, e: Experiment) -> Section:
     """An experiment with its parts, or the command that is still to be run."""
-    build = BUILDERS.get(e.name, reward_tables)
+    build = BUILDERS.get(e.name.partition("@")[0], reward_tables)
     if not e.runs(1):
         return Section(e.name, e.title, "", "finished", parts=build(results, e.name))
     runs, missing = results.runs(e.name), results.missing(e.name)
@@ -575,6 +608,11 @@ def section(results: Results, e: Experiment) -> Section:
     seconds = sum(results.store.info(run.id)["seconds"] for run in runs)
     facts = f"{len(runs)} runs of {number(runs[0].n_seeds)} seeds, {number(seconds, 1)} s"
     return Section(e.name, e.title, command, "finished", facts, build(results, e.name), settings_table(runs))
+
+
+def other_budgets(results: Results) -> list[str]:
+    """What was asked for with a number of frames of its own."""
+    return [name for name in results.seeds if "@" in name]
 
 
 def page(results: Results) -> str:
@@ -590,7 +628,7 @@ def page(results: Results) -> str:
     return environment.get_template("report.html").render(
         tally=tally(results),
         verdicts=[(verdict, counted[verdict]) for verdict in ledger.VERDICTS if counted[verdict]],
-        sections=[section(results, e) for e in EXPERIMENTS.values()],
+        sections=[section(results, get_experiment(name)) for name in [*EXPERIMENTS, *other_budgets(results)]],
         judgements=judgements,
         animation=animation(results),
         apart=stats.STANDARD_ERRORS,
