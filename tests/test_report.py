@@ -11,7 +11,7 @@ import pytest
 from spie import ledger, report
 from spie.cli import main
 from spie.envs import grid
-from spie.experiments import EXPERIMENTS, Results, deep, paper, tabular
+from spie.experiments import EXPERIMENTS, Results, deep, get_experiment, paper, tabular
 from spie.run import save
 from spie.store import Store
 from spie.trace import Path, Trace
@@ -32,7 +32,7 @@ def walk(run, seed):
 
 def made_up(run, reward):
     """A trace of the shape that the run would leave, with a mean reward of our choice and a spread of 1."""
-    n, S = run.n_seeds, run.task.n_states
+    n, S = run.n_seeds, getattr(run.task, "n_states", 0)
     rng = np.random.default_rng(len(run.agent))
     spread = np.resize([-1.0, 1.0], n)
     first = rng.permuted(np.tile(np.arange(S, dtype=np.int32) * 9, (n, 1)), axis=1)
@@ -50,7 +50,9 @@ def made_up(run, reward):
         snapshots=np.stack([visits * k // 9 for k in range(len(run.snapshots))], axis=1)
         if run.snapshots
         else np.zeros((n, 0, S), np.int32),
-        episode_rewards=rng.integers(2, size=episodes).astype(float) if run.env in deep.PIXEL_STEPS else None,
+        episode_rewards=rng.integers(2, size=episodes).astype(float)
+        if isinstance(run.settings, deep.OnPixels | deep.OnAtari)
+        else None,
         paths={seed: walk(run, seed) for seed in run.record},
     )
 
@@ -63,7 +65,7 @@ def published(run):
 def fill(store, name, seeds=SEEDS, reward=published, runs=None):
     """Store made-up traces of an experiment, or of its first so many runs."""
     store.ask_for(name, seeds)
-    for run in EXPERIMENTS[name].runs(seeds)[:runs]:
+    for run in get_experiment(name).runs(seeds)[:runs]:
         if run.id not in store:
             save(store, run, made_up(run, reward(run)), 0.5)
 
@@ -143,6 +145,19 @@ def test_the_network_is_drawn_from_its_own_shapes(store):
     assert drawn.caption.startswith("26.37 million parameters")
     for shape in ("4×84×84", "64×40×40", "64×20×20", "64×10×10", "1024", "2048", "18", "6400", "1×84×84"):
         assert f">{shape}</text>" in drawn.svgs[0], shape
+
+
+def test_scores_within_a_smaller_budget_are_called_not_comparable(store):
+    fill(store, "recon")
+    fill(store, "recon@100000000")
+    page = report.page(Results(store))
+    small, whole = section(page, "recon"), section(page, "recon@100000000")
+    assert "20 000 frames" in small.replace(report.THIN, " ")
+    assert "Not comparable" in small
+    assert "Not comparable" not in whole
+    for text in (small, whole):
+        assert "551.5" in text
+        assert "398.5" in text
 
 
 def test_the_image_tasks_show_every_agent_against_every_other(store):
