@@ -145,7 +145,7 @@ def summary(experiment: "Experiment", r: "Run", results: "Results") -> dict[str,
     cell: dict[str, Any] = {"experiment": experiment.name, "env": r.env, "agent": r.agent, "measure": measure}
     cell |= dataclasses.asdict(ours)
     published = experiment.published.get((r.env, r.agent))
-    verdict = "control" if r.agent in CONTROLS else "no number printed"
+    verdict = "control" if r.agent.partition(" ")[0] in CONTROLS else "no number printed"
     if published is not None:
         test = agreement(ours, *published, paper.SEEDS_OF_TABLES_1_AND_3)
         verdict = "agrees" if test.agrees else "differs"
@@ -384,6 +384,33 @@ def _print_states(mdp: "MDP", s: int, shades: list[str], console: "Console") -> 
             )
             console.print(Text("").join(cells))
     console.print(f"shaded by M[:, s]: how soon and how often each state leads to s = {mdp.labels[s]}, {mark}")
+
+
+@app.command()
+def check(
+    name: Annotated[str, typer.Argument(help="An intrinsic reward. See spie list.")],
+    env: Annotated[
+        str | None, typer.Option(help="Gymnasium id of an environment (default: a maze, or MountainCar).")
+    ] = None,
+    steps: Annotated[int, typer.Option(help="Steps of a random policy to check it on.")] = 2000,
+    file: Annotated[Path | None, typer.Option("--from", help="A Python file of yours with @spie.reward.")] = None,
+) -> None:
+    """Check an intrinsic reward: numbers, episode edges, order of environments, scale, whether it fades, speed."""
+    import runpy
+
+    import gymnasium as gym
+
+    from spie.check import check_reward
+
+    if file is not None:
+        runpy.run_path(str(file))
+    if steps < 100:
+        raise ValueError(f"--steps must be 100 or more, not {steps}")
+    try:
+        chosen = None if env is None else gym.make(env)
+    except gym.error.Error as error:
+        raise ValueError(f"--env {env}: {error}") from error
+    check_reward(name, chosen, steps)
 
 
 def main() -> None:
