@@ -70,8 +70,11 @@ def list_() -> None:
 
 @app.command()
 def run(
-    names: Annotated[list[str] | None, typer.Argument(help="Experiments; none for all. See spie list.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Experiments; none for all but the long ones. See spie list.")
+    ] = None,
     seeds: Annotated[int | None, typer.Option(help="Seeds of each run (default: each experiment's own).")] = None,
+    frames: Annotated[int | None, typer.Option(help="Budget of each run of table2 and recon (paper: 10^8).")] = None,
     results: ResultsFile = None,
     on: Annotated[str, typer.Option(help="Where to run: serial (threads) or processes.")] = "serial",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a cell instead of a table.")] = False,
@@ -80,11 +83,14 @@ def run(
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from spie.experiments import EXPERIMENTS, Results, get_experiment
+    from spie.experiments import EXPERIMENTS, Results, get_experiment, with_frames
     from spie.run import execute
     from spie.store import Store
 
-    chosen = [get_experiment(name) for name in dict.fromkeys(names or EXPERIMENTS)]
+    quick = [name for name, e in EXPERIMENTS.items() if not e.long]
+    if frames is not None:
+        names = [f"{name}@{frames}" for name in names or with_frames()]
+    chosen = [get_experiment(name) for name in dict.fromkeys(names or quick)]
     if seeds is not None and not 1 <= seeds <= 1_000_000:
         raise ValueError(f"--seeds must lie between 1 and 1,000,000, not {seeds}")
     console = Console(stderr=True)
@@ -131,7 +137,7 @@ def summary(experiment: "Experiment", r: "Run", results: "Results") -> dict[str,
     assert trace is not None
     if r.episodes is not None:
         measure, values = "steps an episode", trace.episode_steps.mean(axis=1)
-    elif r.task.cells is not None:
+    elif getattr(r.task, "cells", None) is not None:
         measure, values = f"states seen in {r.steps} steps, of {r.task.n_states}", (trace.first_visit >= 0).sum(axis=1)
     else:
         measure, values = "total reward", trace.total_reward
