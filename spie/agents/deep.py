@@ -1,11 +1,15 @@
 """`spie.DQN`: settings of the deep agent, importable without torch; what they do is in dqn.py."""
 
 import dataclasses
+import importlib.util
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from spie.errors import unknown
+from spie.trace import Trace
 
 _PRESET: Any = None  # a setting left out is the preset's
 
@@ -179,6 +183,61 @@ class DQN:
         if name not in AGENTS:
             raise unknown("agent", name, AGENTS)
         return cls(**AGENTS[name] | settings)
+
+    def run(
+        self,
+        env: Any,
+        steps: int | None = None,
+        seeds: int | Sequence[int] = 1,
+        *,
+        frames: int | None = None,
+        seed: int | None = None,
+        out: str | Path | None = None,
+        threads: int | None = None,
+        progress: Any = None,
+        **options: Any,
+    ) -> Trace:
+        """Train on an environment for so many steps, or frames, of each seed.
+
+        env: a name (`spie.envs.images`), or a Gymnasium VectorEnv that gives single frames and does not reset itself.
+        seeds: a count n, meaning 0 ... n-1, or the seeds themselves, which are trained side by side; or one `seed`.
+        out: a folder for checkpoints, episodes and curves, of a single seed; go on with `spie resume` after a stop.
+        progress: called with a `training.Report` now and then, where there is a folder.
+        options: of the environment, such as frame_skip=4.
+        """
+        need_torch()
+        from spie.agents import training
+        from spie.agents.lanes import seed_array
+        from spie.agents.stacked import run_stacked
+
+        lanes = seed_array([seed] if seed is not None else seeds).tolist()
+        if out is not None:
+            if len(lanes) > 1:
+                raise ValueError("a folder is for a single seed; give seed=... or leave out=... away")
+            where = {"frames": frames, "options": options, "threads": threads, "progress": progress}
+            return training.train(self, env, steps, lanes[0], out, **where)
+        task = training.Task(env, options).make(self.envs * len(lanes)) if isinstance(env, str) else env
+        steps = steps_of(steps, frames, task)
+        training.check_fits(self, task, steps * len(lanes))
+        return run_stacked(self, task, lanes, steps)
+
+
+def steps_of(steps: int | None, frames: int | None, env: Any) -> int:
+    """The steps of a run that was asked for in steps or in frames."""
+    if (steps is None) == (frames is None):
+        raise ValueError("how long? give either steps or frames, such as frames=1000000")
+    skip = getattr(env, "frame_skip", 1)
+    number, asked = ("frames", frames) if steps is None else ("steps", steps)
+    if not _whole(asked, skip if steps is None else 1):
+        least = f"at least {skip}, which make one step" if steps is None else "at least 1"
+        raise ValueError(f"{number} must be a whole number of {least}, not {asked}")
+    return int(asked or 0) // (skip if steps is None else 1)
+
+
+def need_torch() -> None:
+    """One clear line where torch is not installed."""
+    if importlib.util.find_spec("torch") is None:
+        raise ImportError('DQN needs torch: pip install "spie-rl[deep]"')
 
 
 def _whole(value: Any, least: int) -> bool:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,6 +98,17 @@ class RMSprop(torch.optim.Optimizer):
                     square.mul_(decay).addcmul_(g, g, value=1 - decay)
                     root = torch.addcmul(square, mean, mean, value=-1).clamp_min_(0).add_(eps).sqrt_()
                     w.addcdiv_(g, root, value=-rate)
+
+
+@contextmanager
+def on_threads(n: int) -> Iterator[None]:
+    """On n threads of torch within: results are the same to the bit only on equally many."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(n)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @functools.cache
@@ -541,6 +552,8 @@ class Learner:
             replay.restore(fields, values["replays"][lane], frames, segments[lane])
         if hasattr(self.env, "set_state"):
             self.env.set_state({name[4:]: array for name, array in arrays.items() if name.startswith("env.")})
+        elif (under_way := self.length > 0).any():  # it cannot be saved: its episodes count as cut off here
+            self._end(under_way, np.zeros_like(under_way))
 
 
 _ARRAYS = ("stacks", "reward", "length", "visits", "first_visit")

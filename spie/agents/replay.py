@@ -283,7 +283,8 @@ class Replay:
         segments: Sequence[Mapping[str, Any]],
     ) -> None:
         """Back to a checkpoint: what `fields` and `save_frames` gave. Raises ValueError where a segment is damaged."""
-        self.segment = values["segment"]
+        if (values["capacity"], values["segment"]) != (self.capacity, self.segment):
+            raise ValueError(f"the replay saved has another size ({values['capacity']}, not {self.capacity})")
         self.head, self.finished, self.transitions = values["head"], values["finished"], values["transitions"]
         self._last = list(values["last"])
         self._slots[np.arange(self.oldest, self.head) % self.capacity] = arrays["slots"]
@@ -291,9 +292,11 @@ class Replay:
             slots, rewards = arrays[f"episode{env}/slots"].tolist(), arrays[f"episode{env}/rewards"].tolist()
             self._episodes[env] = _Episode(slots, rewards)
         shape = (self.segment, *self.shape)
-        first = self.oldest // self.segment
+        first, last = self.oldest // self.segment, -(-self.head // self.segment)
+        if len(segments) != last - first:
+            raise ValueError(f"{len(segments)} segments of frames are named where {last - first} are needed")
         for index, named in enumerate(segments, first):
-            path, n = folder / segment_name(index), named["slots"]
+            path, n = folder / segment_name(index), min(self.head - index * self.segment, self.segment)
             size = int(n * np.prod(self.shape))
             if not path.exists() or path.stat().st_size < size:
                 raise ValueError(f"{path} is missing or too short")

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
 from spie.agents.deep import DQN
-from spie.agents.dqn import Episode, Learner
+from spie.agents.dqn import Episode, Learner, on_threads
 from spie.agents.lanes import seed_array
 from spie.trace import Trace
 
@@ -20,16 +19,12 @@ def run_stacked(settings: DQN, env: VectorEnv[Any, Any, Any], seeds: int | Seque
     On one thread, so that a result does not depend on how many there are: small matrices gain nothing from a second.
     """
     lanes = seed_array(seeds)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    episodes: list[list[Episode]] = [[] for _ in lanes]
+    with on_threads(1):
         learner = Learner(settings, env, lanes.tolist(), steps)
-        episodes: list[list[Episode]] = [[] for _ in lanes]
         for ended in learner.loop():
             for episode in ended:
                 episodes[episode.lane].append(episode)
-    finally:
-        torch.set_num_threads(threads)
     return trace_of(learner, lanes, episodes)
 
 
