@@ -9,6 +9,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -240,3 +241,35 @@ class Network(nn.Module):
     def phi(self, stacks: Tensor) -> Tensor:
         """Stacks of frames in 0 ... 1 [L, B, stack, H, W] to features of unit length [L, B, D]."""
         return F.normalize(self.encoder(stacks), dim=-1)
+
+
+class Layer(NamedTuple):
+    """A layer as it is, for Figure 2."""
+
+    what: str  # "conv 6×6 / 2", "FC"
+    shape: tuple[int, ...]  # of what it gives for one state
+    parameters: int
+
+
+def layers(name: str, shape: tuple[int, int, int], actions: int) -> dict[str, Layer]:
+    """The layers of a network by their place in it, with the shapes that a state passes through."""
+    network = Network(shape, actions, architecture(name), [torch.Generator()])
+    found: dict[str, Layer] = {}
+
+    def note(place: str, module: nn.Module, out: Tensor) -> None:
+        what = type(module).__name__.lower()
+        what = f"{what} {module.kernel}×{module.kernel} / {module.stride}" if what != "linear" else "FC"
+        found[place] = Layer(what, tuple(out.shape[2:]), sum(p.numel() for p in module.parameters()))
+
+    for place, module in network.named_modules():
+        if isinstance(module, Linear | Conv | Deconv):
+            module.register_forward_hook(lambda module, _, out, place=place: note(place, module, out))
+    with torch.no_grad():
+        phi = network.phi(torch.zeros(1, 1, *shape))
+        network.q(phi)
+        for head in (network.psi, network.xi):
+            assert head is not None
+            head(phi)
+        assert network.decoder is not None
+        network.decoder(phi, torch.zeros(1, 1, dtype=torch.long))
+    return found
