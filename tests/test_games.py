@@ -26,7 +26,7 @@ def stop(report):
 @pytest.fixture(scope="module", params=GAMES)
 def game(request):
     """Loaded once for all agents. Episodes so short that the first ones are over when learning starts."""
-    return make_atari(request.param, 4, frame_skip=2, max_frames=400)
+    return make_atari(request.param, 4, frame_skip=1, max_frames=200)
 
 
 @pytest.mark.parametrize("agent", AGENTS)
