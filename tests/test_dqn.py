@@ -136,19 +136,6 @@ def test_adam_is_torchs():
     torch.testing.assert_close(ours, theirs)
 
 
-def test_rmsprop_treats_chunks_and_whole_tensors_alike(monkeypatch):
-    g, weights = torch.randn(3, 70), []
-    for chunk in (7, 1 << 16):
-        monkeypatch.setattr(RMSprop, "CHUNK", chunk)
-        w = torch.nn.Parameter(torch.zeros(3, 70))
-        optimiser = RMSprop([w], rate=0.1)
-        for _ in range(3):
-            w.grad = g.clone()
-            optimiser.step()
-        weights.append(w.detach())
-    torch.testing.assert_close(*weights, rtol=1e-6, atol=0)
-
-
 # -- Settings
 
 
