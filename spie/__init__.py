@@ -1,7 +1,9 @@
 """spie: Successor-Predecessor Intrinsic Exploration (Yu, Burgess, Sahani and Gershman, 2023)."""
 
+from spie.agents.deep import DQN
 from spie.agents.linear_q import LinearQ, run_linear_q
 from spie.agents.sarsa import Sarsa, run_sarsa
+from spie.check import check_reward
 from spie.continuous import ContinuousEnv, ContinuousTask
 from spie.envs import grid, maze, mountain_car, pendulum, register, riverswim, sixarms
 from spie.features import FourierFeatures, convolution_features, fourier_features, td_pf, td_sf
@@ -25,6 +27,7 @@ from spie.wrappers import IntrinsicReward
 __version__ = "0.1.0"
 
 __all__ = [
+    "DQN",
     "MDP",
     "ContinuousEnv",
     "ContinuousTask",
@@ -36,6 +39,7 @@ __all__ = [
     "Path",
     "Sarsa",
     "Trace",
+    "check_reward",
     "convolution_features",
     "fourier_features",
     "fr",
