@@ -77,7 +77,7 @@ def branches(x, MINE):
 def test_filling_in_constants_leaves_out_what_they_rule_out_and_nothing_else():
     for flag, other, size in itertools.product((False, True), (False, True), (2, 3)):
         constants = {"FLAG": flag, "OTHER": other, "SIZE": size, "MINE": -1}
-        text = _specialised(branches, constants)
+        text = _specialised(branches, tuple(constants.items()))
         names = {}
         exec(text, names)
         asked = types.FunctionType(branches.__code__, constants)
