@@ -1,5 +1,7 @@
 """spie: Successor-Predecessor Intrinsic Exploration (Yu, Burgess, Sahani and Gershman, 2023)."""
 
+from typing import TYPE_CHECKING, Any
+
 from spie.agents.sarsa import Sarsa, run_sarsa
 from spie.envs import grid, maze, register, riverswim, sixarms
 from spie.mdp import MDP, MDPEnv
@@ -17,6 +19,9 @@ from spie.representations import (
 )
 from spie.rewards import reward
 from spie.trace import Path, Trace
+
+if TYPE_CHECKING:
+    from spie.sweeps import sweep
 
 __version__ = "0.1.0"
 
@@ -39,9 +44,19 @@ __all__ = [
     "sr_column_sums",
     "sr_row_sums",
     "stationary",
+    "sweep",
     "td_fr",
     "td_pr",
     "td_sr",
 ]
 
 register()  # Gymnasium's ids spie/RiverSwim-v0, spie/SixArms-v0 and spie/Grid-v0
+
+
+def __getattr__(name: str) -> Any:
+    """`spie.sweep` is loaded on first use: it needs the experiments and the store."""
+    if name == "sweep":
+        from spie.sweeps import sweep
+
+        return sweep
+    raise AttributeError(f"module 'spie' has no attribute {name!r}")

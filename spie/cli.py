@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from spie.mdp import MDP
     from spie.run import Run
     from spie.store import Store
+    from spie.sweeps import Table
 
 app = typer.Typer(
     help="Successor-Predecessor Intrinsic Exploration: run the paper's experiments, see how ours compare.",
@@ -28,6 +29,9 @@ app = typer.Typer(
 ResultsFile = Annotated[
     Path | None, typer.Option("--results", help="Where results are kept (default: $SPIE_RESULTS or results.db).")
 ]
+
+Backend = Annotated[str, typer.Option("--on", help="Where to run: serial (threads), processes or ray.")]
+Address = Annotated[str | None, typer.Option(help="Of a Ray cluster (default: Ray on this machine).")]
 
 
 @app.command("list")
@@ -48,7 +52,7 @@ def list_() -> None:
         experiments.add_column(column, justify="right" if column == "steps" else "left")
     for e in EXPERIMENTS.values():
         runs = e.runs(e.seeds)
-        steps = sum(run.steps * (run.episodes or 1) * run.n_seeds for run in runs)
+        steps = sum(run.steps * (run.episodes or 1) * run.n_seeds * run.n_settings for run in runs)
         shape = f"{len(runs)} x {e.seeds}" if runs else "-"
         experiments.add_row(e.name, e.title, shape, f"{'up to ' if any(r.episodes for r in runs) else ''}{steps:,}")
     console.print(experiments, "")
@@ -66,35 +70,44 @@ def list_() -> None:
 
 @app.command()
 def run(
-    names: Annotated[list[str] | None, typer.Argument(help="Experiments; none for all. See spie list.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Experiments; none for all but the long ones. See spie list.")
+    ] = None,
     seeds: Annotated[int | None, typer.Option(help="Seeds of each run (default: each experiment's own).")] = None,
     results: ResultsFile = None,
-    on: Annotated[str, typer.Option(help="Where to run: serial (threads) or processes.")] = "serial",
+    on: Backend = "serial",
+    address: Address = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a cell instead of a table.")] = False,
 ) -> None:
     """Run experiments; what is stored already is not run again."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from spie.agents.settings_grid import SettingsGrid
     from spie.experiments import EXPERIMENTS, Results, get_experiment
     from spie.run import execute
     from spie.store import Store
 
-    chosen = [get_experiment(name) for name in dict.fromkeys(names or EXPERIMENTS)]
+    quick = [name for name, e in EXPERIMENTS.items() if not e.long]
+    chosen = [get_experiment(name) for name in dict.fromkeys(names or quick)]
     if seeds is not None and not 1 <= seeds <= 1_000_000:
         raise ValueError(f"--seeds must lie between 1 and 1,000,000, not {seeds}")
     console = Console(stderr=True)
     with Store(results) as store:
         for e in chosen:
-            runs = e.runs(seeds or e.seeds)
             store.ask_for(e.name, seeds or e.seeds)
-            console.print(f"[bold]{e.name}[/]: {_plan(runs, store)}", highlight=False)
-            columns = (TextColumn("  {task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
-            with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
-                task = progress.add_task("", total=len(runs))
-                for r in execute(runs, store, on):
-                    progress.update(task, advance=1, description=f"{r.env} {r.agent}")
-            cells = [summary(e, r, Results(store)) for r in runs]
+            finished = False
+            while not finished:  # what follows from these runs is planned once they are stored
+                runs = e.planned(seeds or e.seeds, store)
+                console.print(f"[bold]{e.name}[/]: {_plan(runs, store)}", highlight=False)
+                columns = (TextColumn("  {task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
+                with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
+                    task = progress.add_task("", total=len(runs))
+                    for r in execute(runs, store, on, address):
+                        progress.update(task, advance=1, description=f"{r.env} {r.agent}")
+                finished = len(e.planned(seeds or e.seeds, store)) == len(runs)
+            found = Results(store)
+            cells = [summary(e, r, found) for r in runs if not isinstance(r.settings, SettingsGrid)]
             if as_json:
                 for cell in cells:
                     print(json.dumps(cell))
@@ -155,6 +168,94 @@ def _print_cells(experiment: "Experiment", cells: list[dict[str, Any]]) -> None:
         numbers = ("-" if cell[name] is None else f"{cell[name]:,.0f}" for name in names)
         table.add_row(cell["env"], cell["agent"], *numbers, cell["verdict"])
     Console().print(table)
+
+
+@app.command()
+def sweep(
+    where: Annotated[
+        str, typer.Argument(metavar="EXPERIMENT-OR-ENV", help="An experiment, riverswim, sixarms, a map or its file.")
+    ],
+    values: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=V1,V2,...]...", help="Settings and values to try (default: the paper's grid)."),
+    ] = None,
+    agent: Annotated[list[str] | None, typer.Option(help="Agents or controls, once for each.")] = None,
+    seeds: Annotated[int, typer.Option(help="Seeds of each setting.")] = 20,
+    top: Annotated[int, typer.Option(help="So many of the best settings are run again.")] = 5,
+    confirm: Annotated[int, typer.Option(help="On so many fresh seeds; 0 for not at all.")] = 200,
+    steps: Annotated[int | None, typer.Option(help="Length of a run (default: as in the paper).")] = None,
+    halving: Annotated[bool, typer.Option("--halving", help="Successive halving: few seeds for most.")] = False,
+    budget: Annotated[str | None, typer.Option(help="Stop after 90s, 10m or 2h; run again to continue.")] = None,
+    results: ResultsFile = None,
+    on: Backend = "serial",
+    address: Address = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The whole table as a CSV file.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Go on where the grid is very large.")] = False,
+) -> None:
+    """Try a grid of settings, and confirm the best on fresh seeds, because the best of many noisy means flatters."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from spie import sweeps
+
+    console = Console(stderr=True)
+    chosen = sweeps.parse(values or [])
+    n, seconds = sweeps.size(sweeps.plan(where, agent or [], chosen, seeds, steps))
+    shape = f"{n:,} settings x {seeds} seeds, at most {seconds:,.0f} s on this machine and some 5 s for each new kernel"
+    console.print(f"[bold]{where}[/]: {shape}", highlight=False, soft_wrap=True)
+    columns = (TextColumn("  {task.percentage:3.0f} %"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        bar = progress.add_task("")
+        try:
+            table = sweeps.sweep(
+                where,
+                agent or (),
+                seeds=seeds,
+                top=top,
+                confirm=confirm,
+                steps=steps,
+                halving=halving,
+                budget=None if budget is None else sweeps.duration(budget),
+                on=on,
+                address=address,
+                results=results,
+                yes=yes,
+                progress=lambda done, total: progress.update(bar, completed=done, total=total),
+                **chosen,
+            )
+        except sweeps.OutOfTime as stop:
+            console.print(f"unfinished: {stop}", highlight=False)
+            return
+    if output is not None:
+        table.write(output)
+    _print_sweep(table, top)
+
+
+def _print_sweep(table: "Table", top: int) -> None:
+    """The best settings of each agent, and how they were found."""
+    from itertools import groupby
+
+    from rich.console import Console
+    from rich.table import Table as Grid
+
+    for (env, agent), group in groupby(table.rows(), lambda row: (row["env"], row["agent"])):
+        rows = list(group)
+        names = [n for n in table if n not in ("env", "agent") and any(row[n] is not None for row in rows)]
+        shown = Grid(title=f"{env}, {agent}: {table.measure}", title_justify="left", box=None)
+        for name in names:
+            shown.add_column(name.replace("_", " "), justify="right")
+        for row in rows[: max(1, top)]:
+            shown.add_row(*(_cell(name, row[name]) for name in names))
+        Console().print(shown)
+    Console(stderr=True).print(table.note, highlight=False, soft_wrap=True)
+
+
+def _cell(name: str, value: Any) -> str:
+    if value is None:
+        return "-"
+    return (
+        f"{value:,.0f}" if name.endswith(("mean", "se")) else f"{value:g}" if isinstance(value, float) else str(value)
+    )
 
 
 @app.command()

@@ -241,10 +241,7 @@ def _agent(key: str) -> str:
 # --- What is read off a trace: one number a seed. ---
 
 
-def steps_to(trace: Trace, share: float) -> Array:
-    """Steps until a share of the states was visited; a seed that never got there counts as one step too late."""
-    first = np.sort(np.where(trace.first_visit < 0, trace.steps[:, None] + 1, trace.first_visit), axis=1)
-    return np.asarray(first[:, math.ceil(share * first.shape[1] - ROUNDING) - 1], np.float64)
+steps_to = Trace.steps_to
 
 
 def area(trace: Trace) -> Array:

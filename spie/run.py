@@ -7,8 +7,9 @@ import importlib.metadata
 import json
 import multiprocessing
 import platform
+import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence, Sized
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any
@@ -19,10 +20,10 @@ from numpy.typing import NDArray
 from spie.errors import unknown
 from spie.mdp import MDP
 from spie.store import Store
-from spie.trace import Path, Trace
+from spie.trace import Path, Scores, Trace
 
 ENGINE_VERSION = 1  # raised when the engine gives other numbers for the same run
-BACKENDS = ("serial", "processes")
+BACKENDS = ("serial", "processes", "ray")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +64,14 @@ class Run:
         return self.seeds if isinstance(self.seeds, int) else len(self.seeds)
 
     @property
+    def n_settings(self) -> int:
+        return len(self.settings) if isinstance(self.settings, Sized) else 1  # a grid of settings is several
+
+    @property
     def seconds(self) -> float:
         """About how long it takes on one core, compiled; at most so long where episodes end by themselves."""
         steps = self.steps * (self.episodes or 1) * self.n_seeds
-        return steps * (3e-8 + 3e-10 * self.mdp.n_states)
+        return self.n_settings * steps * (3e-8 + 3e-10 * self.mdp.n_states)
 
     def execute(self, threads: int | None = None) -> Trace:
         trace: Trace = self.settings.run(
@@ -90,8 +95,13 @@ def _digest(mdp: MDP) -> str:
     return digest.hexdigest()[:24]
 
 
-def execute(runs: Sequence[Run], store: Store, on: str = "serial") -> Iterator[Run]:
-    """Run what the store does not have yet, and yield each run once it is stored; those stored before come first."""
+def execute(
+    runs: Sequence[Run], store: Store, on: str = "serial", address: str | None = None
+) -> Generator[Run, None, None]:
+    """Run what the store does not have yet, and yield each run once it is stored; those stored before come first.
+
+    address: of a Ray cluster that is there already; without one, Ray starts on this machine and ends with the runs.
+    """
     if on not in BACKENDS:
         raise unknown("backend", on, BACKENDS)
     missing = []
@@ -100,7 +110,11 @@ def execute(runs: Sequence[Run], store: Store, on: str = "serial") -> Iterator[R
             yield run
         else:
             missing.append(run)
-    if on == "serial" or len(missing) < 2:
+    if on == "ray" and missing:
+        for run, result in _on_ray(missing, address):
+            save(store, run, *result)
+            yield run
+    elif on == "serial" or len(missing) < 2:
         for run in missing:
             save(store, run, *_timed(run, None))
             yield run
@@ -121,19 +135,63 @@ def _timed(run: Run, threads: int | None) -> tuple[Trace, float]:
     return run.execute(threads), time.perf_counter() - began
 
 
-def save(store: Store, run: Run, trace: Trace, seconds: float) -> None:
+def _on_ray(runs: Sequence[Run], address: str | None) -> Iterator[tuple[Run, tuple[Any, float]]]:
+    """The runs as Ray tasks; results as they come. A worker or node that is lost costs its tasks' time, no more."""
+    try:
+        import ray
+    except ImportError:
+        raise ValueError('--on ray needs Ray: pip install "spie-rl[ray]"') from None
+    ours = not ray.is_initialized()
+    if ours:
+        _connect(ray, address)
+    try:
+        task = ray.remote(max_retries=10)(_timed)
+        pending = {}
+        for run in runs:
+            cpus, gpus = (getattr(run.settings, name, n) for name, n in (("num_cpus", 1), ("num_gpus", 0)))
+            pending[task.options(num_cpus=cpus, num_gpus=gpus).remote(run, cpus)] = run
+        while pending:
+            (done,), _ = ray.wait(list(pending), num_returns=1)
+            try:
+                yield pending.pop(done), ray.get(done)
+            except ray.exceptions.RayTaskError as error:
+                raise error.cause from None  # what the run itself had to say
+            except ray.exceptions.RayError as error:
+                raise OSError(f"Ray gave up on a run: {str(error).splitlines()[0]}") from error
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+def _connect(ray: Any, address: str | None) -> None:
+    """Join the cluster at an address; without one, start Ray here, on the loopback device and without dashboard."""
+    quiet = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": None}
+    if address is None:
+        ray.init("local", _node_ip_address="127.0.0.1", **quiet | {"include_dashboard": False})
+        return
+    try:
+        if address != "auto":
+            host, _, port = address.removeprefix("ray://").rpartition(":")
+            socket.create_connection((host, int(port)), timeout=5).close()  # Ray itself would try for a minute
+        ray.init(address, **quiet)
+    except (ConnectionError, OSError, ValueError) as error:
+        cure = "start one with ray start --head, or leave out --address"
+        raise OSError(f"no Ray cluster at {address} ({error}); {cure}") from error
+
+
+def save(store: Store, run: Run, trace: Trace | Scores, seconds: float) -> None:
     """Put a trace into the store under its run's id."""
     arrays: dict[str, NDArray[Any]] = {}
     for field in dataclasses.fields(trace):
         value = getattr(trace, field.name)
         if isinstance(value, np.ndarray):
             arrays[field.name] = value
-    for seed, path in trace.paths.items():
+    for seed, path in getattr(trace, "paths", {}).items():
         arrays |= {f"paths/{seed}/{f.name}": getattr(path, f.name) for f in dataclasses.fields(path)}
     store.save(run.id, run.spec | {"env": run.env, "name": run.agent}, versions(), seconds, arrays)
 
 
-def load(store: Store, run: Run) -> Trace:
+def load(store: Store, run: Run) -> Any:
     """The trace of a run that is in the store; KeyError where it is not."""
     arrays = store.load(run.id)
     steps: dict[int, dict[str, NDArray[Any]]] = {}
@@ -141,6 +199,8 @@ def load(store: Store, run: Run) -> Trace:
         _, seed, field = name.split("/")
         steps.setdefault(int(seed), {})[field] = arrays.pop(name)
     fields: dict[str, Any] = arrays
+    if "values" in fields:
+        return Scores(**fields)
     return Trace(**fields, paths={seed: Path(**path) for seed, path in steps.items()})
 
 

@@ -26,7 +26,7 @@ LAYERS = {
     "sb3": BASE | {"rewards", "features", "agents.bonuses"},
     "run": BASE | {"store"},  # knows no agent
     "experiments": BASE | {"run", "store", "agents", "envs"},
-    "sweep": BASE | {"run", "experiments"},
+    "sweeps": BASE | {"agents", "envs", "run", "store", "experiments"},
     "check": BASE | {"agents", "envs", "rewards", "features"},
     "ledger": BASE | {"envs", "experiments", "stats"},
     "plots": BASE | {"stats"},
@@ -39,9 +39,9 @@ ONLY_IN = {
     "stable_baselines3": ("sb3",),
     "matplotlib": ("plots",),
     "ray": ("run",),
-    "optuna": ("sweep",),
+    "optuna": ("sweeps",),
 }
-AT_THE_TOP_ONLY_IN = {"numba": ("agents.vector",), "llvmlite": ("agents.vector",), "scipy": (), "ray": ()}
+AT_THE_TOP_ONLY_IN = {"numba": ("agents.vector",), "llvmlite": ("agents.vector",), "scipy": (), "ray": (), "optuna": ()}
 
 
 def imports():

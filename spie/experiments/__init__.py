@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spie.errors import unknown
-from spie.experiments import grids, paper, tabular
+from spie.experiments import grids, paper, tabular, tuned
+from spie.experiments.search import Load
 from spie.run import Run, load
 from spie.store import Store
 from spie.trace import Trace
@@ -25,6 +26,17 @@ class Experiment:
     seeds: int = 1  # by default
     runs: Callable[[int], list[Run]] = lambda seeds: []
     published: Mapping[tuple[str, str], paper.Cell] = field(default_factory=dict)  # by (env, agent)
+    then: tuple[Callable[[int, Load], list[Run]], ...] = ()  # further runs, which follow from what those before left
+    long: bool = False  # minutes: run by name only
+
+    def planned(self, seeds: int, store: Store) -> list[Run]:
+        """The runs of the experiment, and those that follow from them as far as that is known yet."""
+        runs = self.runs(seeds)
+        for follow in self.then:
+            if any(run.id not in store for run in runs):
+                break
+            runs += follow(seeds, functools.partial(load, store))
+        return runs
 
 
 EXPERIMENTS = {
@@ -64,6 +76,22 @@ EXPERIMENTS = {
         Experiment("figure5", "Figure 5: the two MDPs"),
         Experiment("figure6", "Figure 6: where the agents go, step by step", 100, grids.figure_6),
         Experiment("figure7", "Figure 7: optimistic starts", 100, grids.figure_7),
+        Experiment(
+            "tuned",
+            "Tables 1, 3, 4 with every agent and control tuned alike",
+            1000,
+            tuned.chain_runs,
+            then=(tuned.chain_finals, tuned.chain_confirmed),
+            long=True,
+        ),
+        Experiment(
+            "tuned-grids",
+            "Coverage with one tuned setting for all maps, also on maps that no tuning saw",
+            200,
+            tuned.map_runs,
+            then=(tuned.map_finals, tuned.map_confirmed),
+            long=True,
+        ),
     )
 }
 
@@ -85,7 +113,7 @@ class Results:
     @functools.cache  # noqa: B019  # a Results lives as long as one command
     def runs(self, name: str) -> Sequence[Run]:
         """The runs of an experiment; none where it was never asked for."""
-        return get_experiment(name).runs(self.seeds[name]) if name in self.seeds else []
+        return get_experiment(name).planned(self.seeds[name], self.store) if name in self.seeds else []
 
     def missing(self, name: str) -> int:
         """How many runs of an experiment are not stored: 0 for one that is finished."""
@@ -96,5 +124,6 @@ class Results:
         """The trace of a cell of an experiment, None where it is not stored."""
         for run in self.runs(name):
             if (run.env, run.agent) == (env, agent) and run.id in self.store:
-                return load(self.store, run)
+                trace: Trace = load(self.store, run)
+                return trace
         return None
