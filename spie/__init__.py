@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from spie.agents.sarsa import Sarsa, run_sarsa
 from spie.envs import grid, maze, register, riverswim, sixarms
+from spie.features import FourierFeatures, fourier_features, td_pf, td_sf
 from spie.mdp import MDP, MDPEnv
 from spie.representations import (
     fr,
@@ -27,10 +28,12 @@ __version__ = "0.1.0"
 
 __all__ = [
     "MDP",
+    "FourierFeatures",
     "MDPEnv",
     "Path",
     "Sarsa",
     "Trace",
+    "fourier_features",
     "fr",
     "grid",
     "maze",
@@ -46,7 +49,9 @@ __all__ = [
     "stationary",
     "sweep",
     "td_fr",
+    "td_pf",
     "td_pr",
+    "td_sf",
     "td_sr",
 ]
 

@@ -13,6 +13,13 @@ does not name is not maintained for it. `s` is the state left, `s'` the state en
     visits       times in s so far   the first state of an episode counts
     visits_next  times in s' so far  this arrival counts
 
+With features in place of tables:
+
+    psi_norm       |psi(s, a)|_1     SF of the state left and the action taken
+    xi_norm_next   |xi(s')|_1        PF of the state entered
+    phi_norm_next  |phi(s')|_1       the features themselves, which have an L2 norm of 1
+    visits_next    times in the cell of s' so far, on a grid of cells laid over the space
+
 The functions work on numbers and on arrays alike. To add a reward, write a function under `@reward("name")`:
 engine, wrappers and command line know it from then on.
 """
@@ -20,7 +27,7 @@ engine, wrappers and command line know it from then on.
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -37,6 +44,7 @@ QUANTITIES = (
     "visits",
     "visits_next",
 )
+FEATURE_QUANTITIES = ("psi_norm", "xi_norm_next", "phi_norm_next", "visits_next")
 
 Number: TypeAlias = Any  # a number, or an array of them
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -49,6 +57,16 @@ class Reward:
     name: str
     function: Callable[..., Any]
     needs: tuple[str, ...]
+
+    @property
+    def on_tables(self) -> bool:
+        """Whether a learner with a table of states has all that it asks for."""
+        return set(self.needs) <= set(QUANTITIES)
+
+    @property
+    def on_features(self) -> bool:
+        """Whether a learner with features of a continuous state has all that it asks for."""
+        return set(self.needs) <= set(FEATURE_QUANTITIES)
 
     @property
     def summary(self) -> str:
@@ -73,10 +91,13 @@ def reward(name: str) -> Callable[[Function], Function]:
     def register(function: Function) -> Function:
         needs = tuple(inspect.signature(function).parameters)
         for need in needs:
-            if need not in QUANTITIES:
+            if need not in QUANTITIES + FEATURE_QUANTITIES:
                 raise ValueError(
-                    f'reward "{name}" asks for "{need}", which no learner has. It may ask for: {", ".join(QUANTITIES)}'
+                    f'reward "{name}" asks for "{need}", which no learner has. '
+                    f"It may ask for: {', '.join(QUANTITIES)}; on features: {', '.join(FEATURE_QUANTITIES)}"
                 )
+        if not set(needs) <= set(QUANTITIES) and not set(needs) <= set(FEATURE_QUANTITIES):
+            raise ValueError(f'reward "{name}" asks for {", ".join(needs)}: no learner has tables and features at once')
         if name in _REWARDS and _REWARDS[name].function.__module__ == __name__ != function.__module__:
             raise ValueError(f'"{name}" is a built-in reward; give yours another name')
         _REWARDS[name] = Reward(name, function, needs)
@@ -85,16 +106,21 @@ def reward(name: str) -> Callable[[Function], Function]:
     return register
 
 
-def get_reward(name: str) -> Reward:
-    """The reward known as `name`."""
+def get_reward(name: str, on: Literal["tables", "features"] | None = None) -> Reward:
+    """The reward known as `name`, which a learner `on` tables or features can compute."""
     if name not in _REWARDS:
-        raise unknown("intrinsic reward", name, _REWARDS)
+        raise unknown("intrinsic reward", name, reward_names(on))
+    if name not in reward_names(on):
+        raise ValueError(
+            f'reward "{name}" needs {", ".join(_REWARDS[name].needs)}, which a learner on {on} does not have. '
+            f"On {on} there are: {', '.join(reward_names(on))}"
+        )
     return _REWARDS[name]
 
 
-def reward_names() -> tuple[str, ...]:
-    """All known reward names, in the order of their definition."""
-    return tuple(_REWARDS)
+def reward_names(on: Literal["tables", "features"] | None = None) -> tuple[str, ...]:
+    """All known reward names, or those that a learner `on` tables or features can compute, in order of definition."""
+    return tuple(name for name, reward in _REWARDS.items() if on is None or getattr(reward, f"on_{on}"))
 
 
 @reward("none")
@@ -149,6 +175,24 @@ def sr_r_c(M_row: Number, M_next: Number) -> Number:
 def sr_pr(M_next: Number, N_col_next: Number) -> Number:
     """M[s, s'] - |N[:, s']|: SR-R with the PR in place of the SR's column."""
     return M_next - N_col_next
+
+
+@reward("sf")
+def sf(psi_norm: Number) -> Number:
+    """1 / |psi(s, a)|: r_SR on features; high where little is known of what follows."""
+    return 1.0 / psi_norm
+
+
+@reward("sf-pf")
+def sf_pf(psi_norm: Number, xi_norm_next: Number) -> Number:
+    """1 / |xi(s')| - 1 / |psi(s, a)|: the SPIE reward on features (eq. 16, as its text says)."""
+    return 1.0 / xi_norm_next - 1.0 / psi_norm
+
+
+@reward("sf-pf-printed")
+def sf_pf_printed(psi_norm: Number, phi_norm_next: Number) -> Number:
+    """1 / |phi(s')| - 1 / |psi(s, a)|: the same as its formula is printed, without a predecessor (eq. 16)."""
+    return 1.0 / phi_norm_next - 1.0 / psi_norm
 
 
 @reward("constant")

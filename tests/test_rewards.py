@@ -14,6 +14,7 @@ N = np.array([[2.0, 0.5, 0.0], [0.0, 1.5, 1.0], [0.25, 1.0, 3.0]])
 QUANTITIES = {
     "M_next": M[0, 1], "M_row": M[0].sum(), "M_col_next": M[:, 1].sum(), "F_row": F[0].sum(), "F_row_next": F[1].sum(),
     "N_next": N[0, 1], "N_col_next": N[:, 1].sum(), "visits": 4, "visits_next": 16,
+    "psi_norm": 8.0, "xi_norm_next": 2.0, "phi_norm_next": 4.0,
 }  # fmt: skip
 EXPECTED = {
     "none": 0,
@@ -25,6 +26,9 @@ EXPECTED = {
     "sr-r(b)": -8.0,
     "sr-r(c)": 2.0 + 0.5,  # what s knows of the other states
     "sr-pr": 1.0 - 3.0,
+    "sf": 0.125,
+    "sf-pf": 0.5 - 0.125,
+    "sf-pf-printed": 0.25 - 0.125,
     "constant": -1,
     "count": 0.25,
 }
@@ -92,3 +96,16 @@ def test_an_unknown_name_is_refused_with_the_nearest_known_one():
         ValueError, match=r'^no intrinsic reward "SR-R\(d\)"; did you mean "sr-r\(.\)"\? Known: constant, '
     ):
         get_reward("SR-R(d)")
+
+
+def test_a_learner_takes_the_rewards_it_can_compute():
+    assert set(reward_names("tables")) & set(reward_names("features")) == {"none", "constant", "count"}
+    with pytest.raises(ValueError, match='"sf" needs psi_norm, which a learner on tables does not have'):
+        spie.Sarsa(reward="sf")
+    with pytest.raises(ValueError, match='"sr-r" needs M_next, M_col_next, which a learner on features does not have'):
+        get_reward("sr-r", on="features")
+    with pytest.raises(ValueError, match="no learner has tables and features at once"):
+
+        @spie.reward("both")
+        def both(M_next, psi_norm):
+            return M_next - psi_norm

@@ -18,7 +18,7 @@ from reference import reference
 from spie.agents import lanes, sarsa
 from spie.rewards import get_reward, reward_names
 
-BUILT_IN = [name for name in reward_names() if get_reward(name).function.__module__ == "spie.rewards"]
+BUILT_IN = [name for name in reward_names("tables") if get_reward(name).function.__module__ == "spie.rewards"]
 WITH_MATRICES = [name for name in BUILT_IN if name not in ("none", "constant", "count")]  # where `learned` matters
 USUAL = {"alpha": 0.1, "eta": 0.25, "beta": 2.0, "epsilon": 0.1}
 UNUSUAL = {

@@ -432,7 +432,7 @@ class Sarsa:
     tolerance: float = 1e-8  # entries below it are dropped from row-sparse matrices
 
     def __post_init__(self) -> None:
-        get_reward(self.reward)
+        get_reward(self.reward, on="tables")
         unit, positive, below_one = "[0, 1]", "(0, 1]", "[0, 1)"
         for name, interval in {
             "alpha": unit,

@@ -1,0 +1,106 @@
+"""Random Fourier features of a continuous state, and successor (psi) and predecessor (xi) features on them.
+
+    psi(s, a) = Psi[a] phi(s),   Psi [A, d, d]          what follows s and a, in features
+    xi(s)     = Xi phi(s),       Xi [d, d]              what came before s
+
+A TD rule maps one transition to the error of psi(s, a) or xi(s') and leaves its input alone; the caller adds `eta`
+times the outer product of that error with phi(s) or phi(s'). phi has length 1, so `eta` is the fraction of the error
+that a step mends. `discount` is 0 where the episode ended.
+"""
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class FourierFeatures:
+    """phi(x) = cos(W x + b), scaled to length 1; x is first scaled from [low, high] to the unit box.
+
+    For W normal and b uniform, inner products of such features approach a Gaussian kernel (Rahimi and Recht, 2007).
+    """
+
+    W: Array  # [d, n]
+    b: Array  # [d]
+    low: Array  # [n]
+    high: Array  # [n]
+
+    @property
+    def dimension(self) -> int:
+        return len(self.b)
+
+    def __call__(self, x: ArrayLike) -> Array:
+        """phi [..., d] of observations x [..., n]."""
+        x = np.asarray(x, np.float64)
+        if x.shape[-1:] != self.low.shape:
+            raise ValueError(f"features: observations have {list(x.shape)} numbers, not [..., {len(self.low)}]")
+        if not np.isfinite(x).all():
+            raise ValueError(f"features: observation {x[~np.isfinite(x).all(axis=-1)].reshape(-1)[:8]} is not finite")
+        phi = np.cos((x - self.low) / (self.high - self.low) @ self.W.T + self.b)
+        return np.asarray(phi / np.linalg.norm(phi, axis=-1, keepdims=True))
+
+
+def fourier_features(
+    space: Any,
+    dimension: int = 128,
+    length_scale: float = 0.2,
+    seed: int = 0,
+    low: ArrayLike | None = None,
+    high: ArrayLike | None = None,
+) -> FourierFeatures:
+    """Random Fourier features of a Box space.
+
+    length_scale: how far apart two states are told apart, as a fraction of the space's width.
+    low, high: bounds to scale by, for a space that has none of its own; observations may lie outside.
+    """
+    if not isinstance(space, gym.spaces.Box):
+        cure = "; states that can be counted need no features, use a tabular reward" if _is_countable(space) else ""
+        raise ValueError(f"features need a Box space, not {type(space).__name__}{cure}")
+    if not isinstance(dimension, int | np.integer) or dimension < 1:
+        raise ValueError(f"features: dimension must be a whole number of at least 1, not {dimension}")
+    if not 0 < length_scale < np.inf:
+        raise ValueError(f"features: length_scale must be above 0, not {length_scale}")
+    n = int(np.prod(space.shape))
+    box = [
+        np.broadcast_to(np.asarray(own if given is None else given, np.float64), space.shape).reshape(n).copy()
+        for given, own in ((low, space.low), (high, space.high))
+    ]
+    # float32's largest number is how Gymnasium's classic tasks say "no bound"
+    for i in np.flatnonzero(~(np.abs(box).max(axis=0) < np.finfo(np.float32).max)):
+        raise ValueError(
+            f"features: number {i} of the observation lies in [{box[0][i]:g}, {box[1][i]:g}], without bounds; "
+            "give low= and high= that it usually stays in"
+        )
+    for i in np.flatnonzero(box[0] >= box[1]):
+        raise ValueError(f"features: low {box[0][i]:g} is not below high {box[1][i]:g} (number {i})")
+    rng = np.random.default_rng(seed)
+    W = rng.normal(size=(dimension, n)) / length_scale
+    return FourierFeatures(W, rng.uniform(0, 2 * np.pi, dimension), *box)
+
+
+def _is_countable(space: Any) -> bool:
+    return isinstance(space, gym.spaces.Discrete | gym.spaces.MultiDiscrete | gym.spaces.MultiBinary)
+
+
+def td_sf(Psi: Array, phi: Array, a: int, phi_next: Array, a_next: int, gamma: float, discount: float = 1.0) -> Array:
+    """TD error of psi(s, a), shape [d].
+
+        phi(s) + gamma discount psi(s', a') - psi(s, a)          (eqs 9, 10)
+
+    a' is the action taken next (as in SARSA) or the best one there (as in Q-learning). Where actions cannot be
+    counted, psi is of the state alone: Psi [1, d, d] and a = a' = 0.
+    """
+    return np.asarray(phi + gamma * discount * (Psi[a_next] @ phi_next) - Psi[a] @ phi)
+
+
+def td_pf(Xi: Array, phi: Array, phi_next: Array, gamma: float) -> Array:
+    """TD error of xi(s'), shape [d]; no discount, for seen from the end of an episode its past is real.
+
+    phi(s') + gamma xi(s) - xi(s')                               (eqs 14, 15)
+    """
+    return np.asarray(phi_next + gamma * (Xi @ phi) - Xi @ phi_next)
