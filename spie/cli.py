@@ -31,6 +31,7 @@ ResultsFile = Annotated[
 ]
 
 Backend = Annotated[str, typer.Option("--on", help="Where to run: serial (threads), processes or ray.")]
+Rewards = Annotated[list[Path] | None, typer.Option(help="A file of yours that defines rewards; workers get it, too.")]
 Address = Annotated[str | None, typer.Option(help="Of a Ray cluster (default: Ray on this machine).")]
 
 
@@ -189,6 +190,7 @@ def sweep(
     results: ResultsFile = None,
     on: Backend = "serial",
     address: Address = None,
+    rewards: Rewards = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The whole table as a CSV file.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Go on where the grid is very large.")] = False,
 ) -> None:
@@ -197,12 +199,15 @@ def sweep(
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     from spie import sweeps
+    from spie.rewards import load_rewards
 
+    for file in rewards or ():
+        load_rewards(file)
     console = Console(stderr=True)
     chosen = sweeps.parse(values or [])
     n, seconds = sweeps.size(sweeps.plan(where, agent or [], chosen, seeds, steps))
-    shape = f"{n:,} settings x {seeds} seeds, at most {seconds:,.0f} s on this machine and some 5 s for each new kernel"
-    console.print(f"[bold]{where}[/]: {shape}", highlight=False, soft_wrap=True)
+    time = f"at most {max(1, seconds):,.0f} s on this machine and some 5 s for each new kernel"
+    console.print(f"[bold]{where}[/]: {n:,} settings x {seeds} seeds, {time}", highlight=False, soft_wrap=True)
     columns = (TextColumn("  {task.percentage:3.0f} %"), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         bar = progress.add_task("")

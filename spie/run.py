@@ -9,7 +9,7 @@ import multiprocessing
 import platform
 import socket
 import time
-from collections.abc import Generator, Iterator, Sequence, Sized
+from collections.abc import Generator, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from spie.errors import unknown
 from spie.mdp import MDP
+from spie.rewards import adopt, files, own_text
 from spie.store import Store
 from spie.trace import Path, Scores, Trace
 
@@ -43,7 +44,8 @@ class Run:
     @functools.cached_property
     def spec(self) -> dict[str, Any]:
         """The run in plain values."""
-        return {
+        own = "".join(map(own_text, getattr(self.settings, "rewards", ())))
+        return ({"own rewards": hashlib.sha256(own.encode()).hexdigest()} if own else {}) | {
             "agent": type(self.settings).__name__,
             "settings": dataclasses.asdict(self.settings),
             "mdp": _digest(self.mdp),
@@ -100,7 +102,7 @@ def execute(
 ) -> Generator[Run, None, None]:
     """Run what the store does not have yet, and yield each run once it is stored; those stored before come first.
 
-    address: of a Ray cluster that is there already; without one, Ray starts on this machine and ends with the runs.
+    address: of a Ray cluster that is there already; without one, Ray starts on this machine and ends with this process.
     """
     if on not in BACKENDS:
         raise unknown("backend", on, BACKENDS)
@@ -120,7 +122,7 @@ def execute(
             yield run
     else:
         with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
-            futures = {pool.submit(_timed, run, 1): run for run in missing}
+            futures = {pool.submit(_timed, run, 1, files()): run for run in missing}
             try:
                 for future in as_completed(futures):
                     save(store, futures[future], *future.result())
@@ -130,7 +132,9 @@ def execute(
                 raise
 
 
-def _timed(run: Run, threads: int | None) -> tuple[Trace, float]:
+def _timed(run: Run, threads: int | None, rewards: Mapping[str, str] | None = None) -> tuple[Any, float]:
+    """What a run leaves, and how long it took; a worker gets the user's files with rewards."""
+    adopt(rewards or {})
     began = time.perf_counter()
     return run.execute(threads), time.perf_counter() - began
 
@@ -141,26 +145,25 @@ def _on_ray(runs: Sequence[Run], address: str | None) -> Iterator[tuple[Run, tup
         import ray
     except ImportError:
         raise ValueError('--on ray needs Ray: pip install "spie-rl[ray]"') from None
-    ours = not ray.is_initialized()
-    if ours:
+    if not ray.is_initialized():  # it stays up for what else this process runs
         _connect(ray, address)
+    task = ray.remote(max_retries=10)(_timed)
+    pending = {}
+    for run in runs:
+        cpus, gpus = (getattr(run.settings, name, n) for name, n in (("num_cpus", 1), ("num_gpus", 0)))
+        pending[task.options(num_cpus=cpus, num_gpus=gpus).remote(run, cpus, files())] = run
     try:
-        task = ray.remote(max_retries=10)(_timed)
-        pending = {}
-        for run in runs:
-            cpus, gpus = (getattr(run.settings, name, n) for name, n in (("num_cpus", 1), ("num_gpus", 0)))
-            pending[task.options(num_cpus=cpus, num_gpus=gpus).remote(run, cpus)] = run
         while pending:
             (done,), _ = ray.wait(list(pending), num_returns=1)
-            try:
-                yield pending.pop(done), ray.get(done)
-            except ray.exceptions.RayTaskError as error:
-                raise error.cause from None  # what the run itself had to say
-            except ray.exceptions.RayError as error:
-                raise OSError(f"Ray gave up on a run: {str(error).splitlines()[0]}") from error
+            result = ray.get(done)
+            yield pending.pop(done), result
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from None  # what the run itself had to say
+    except ray.exceptions.RayError as error:
+        raise OSError(f"Ray gave up on a run: {str(error).splitlines()[0]}") from error
     finally:
-        if ours:
-            ray.shutdown()
+        for reference in pending:
+            ray.cancel(reference)
 
 
 def _connect(ray: Any, address: str | None) -> None:

@@ -24,7 +24,7 @@ LAYERS = {
     "agents": BASE | {"envs", "rewards", "features"},
     "wrappers": BASE | {"rewards", "features", "agents.bonuses"},
     "sb3": BASE | {"rewards", "features", "agents.bonuses"},
-    "run": BASE | {"store"},  # knows no agent
+    "run": BASE | {"store", "rewards"},  # knows no agent
     "experiments": BASE | {"run", "store", "agents", "envs"},
     "sweeps": BASE | {"agents", "envs", "run", "store", "experiments"},
     "check": BASE | {"agents", "envs", "rewards", "features"},

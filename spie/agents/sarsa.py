@@ -466,6 +466,11 @@ class Sarsa:
             raise unknown("agent", name, AGENTS)
         return cls(**AGENTS[name], **settings)
 
+    @property
+    def rewards(self) -> tuple[str, ...]:
+        """The intrinsic rewards in use: their text is part of what determines a run."""
+        return (self.reward,)
+
     def run(self, mdp: MDP, steps: int, seeds: int | Sequence[int] = 1, **options: Any) -> Trace:
         """Run this agent on `mdp`, once per seed; options as for `run_sarsa`."""
         return run_sarsa([self], mdp, steps, seeds, **options)[0]

@@ -57,6 +57,11 @@ class SettingsGrid:
     def __len__(self) -> int:
         return math.prod(len(values) for _, values in self.axes) if self.only is None else len(self.only)
 
+    @property
+    def rewards(self) -> tuple[str, ...]:
+        """The intrinsic rewards in use."""
+        return next((values for name, values in self.axes if name == "reward"), (self.base.reward,))
+
     def combinations(self) -> list[tuple[Any, ...]]:
         """The values of the axes, one tuple a settings."""
         found = list(itertools.product(*(values for _, values in self.axes)))
