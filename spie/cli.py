@@ -84,7 +84,6 @@ def run(
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from spie.agents.settings_grid import SettingsGrid
     from spie.experiments import EXPERIMENTS, Results, get_experiment
     from spie.run import execute
     from spie.store import Store
@@ -108,7 +107,7 @@ def run(
                         progress.update(task, advance=1, description=f"{r.env} {r.agent}")
                 finished = len(e.planned(seeds or e.seeds, store)) == len(runs)
             found = Results(store)
-            cells = [summary(e, r, found) for r in runs if not isinstance(r.settings, SettingsGrid)]
+            cells = [summary(e, r, found) for r in runs if not r.is_search]
             if as_json:
                 for cell in cells:
                     print(json.dumps(cell))

@@ -66,8 +66,13 @@ class Run:
         return self.seeds if isinstance(self.seeds, int) else len(self.seeds)
 
     @property
+    def is_search(self) -> bool:
+        """Whether this is a grid of settings, which leaves Scores and no Trace."""
+        return isinstance(self.settings, Sized)
+
+    @property
     def n_settings(self) -> int:
-        return len(self.settings) if isinstance(self.settings, Sized) else 1  # a grid of settings is several
+        return len(self.settings) if self.is_search else 1
 
     @property
     def seconds(self) -> float:

@@ -309,7 +309,7 @@ def _table(
         order = np.concatenate([np.array(first, np.int64), order[~np.isin(order, first)]])
         got = (~np.isnan(values)).sum(axis=1)
         part = {"env": np.full(len(search), search.env), "agent": np.full(len(search), search.agent)}
-        part |= search.columns()
+        part |= search.columns
         part |= {"mean": np.nanmean(values, axis=1), "se": _se(values, got), "seeds": got}
         for name, of in (("confirmed_mean", np.mean), ("confirmed_se", lambda x: _se(x[None], len(x))[0])):
             if again:

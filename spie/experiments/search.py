@@ -88,6 +88,7 @@ class Search:
         found: list[Sarsa] = run.settings.settings()
         return found[0]
 
+    @cached_property
     def columns(self) -> dict[str, Array]:
         """The settings that vary, each as one value for every settings."""
         names = dict.fromkeys(name for grid in self.grids for name, _ in grid.axes)
