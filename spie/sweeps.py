@@ -153,7 +153,8 @@ def _cells(where: str | MDP, agents: Sequence[str], steps: int | None, episodes:
         for agent in agents:
             if agent not in known:
                 raise unknown(f"agent in {where}", agent, known)
-        runs = [run for run in runs if not agents or run.agent in agents]
+        envs = list(dict.fromkeys(run.env for run in runs))
+        runs = sorted((run for run in runs if not agents or run.agent in agents), key=lambda run: envs.index(run.env))
         return [
             dataclasses.replace(
                 run, steps=steps or run.steps, episodes=episodes or run.episodes, snapshots=(), record=()
