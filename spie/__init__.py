@@ -2,8 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
+from spie.agents.linear_q import LinearQ, run_linear_q
 from spie.agents.sarsa import Sarsa, run_sarsa
-from spie.envs import grid, maze, register, riverswim, sixarms
+from spie.continuous import ContinuousEnv, ContinuousTask
+from spie.envs import grid, maze, mountain_car, pendulum, register, riverswim, sixarms
 from spie.features import FourierFeatures, fourier_features, td_pf, td_sf
 from spie.mdp import MDP, MDPEnv
 from spie.representations import (
@@ -19,7 +21,7 @@ from spie.representations import (
     td_sr,
 )
 from spie.rewards import reward
-from spie.trace import Path, Trace
+from spie.trace import EpisodeTrace, Path, Trace
 
 if TYPE_CHECKING:
     from spie.sweeps import sweep
@@ -28,7 +30,11 @@ __version__ = "0.1.0"
 
 __all__ = [
     "MDP",
+    "ContinuousEnv",
+    "ContinuousTask",
+    "EpisodeTrace",
     "FourierFeatures",
+    "LinearQ",
     "MDPEnv",
     "Path",
     "Sarsa",
@@ -37,10 +43,13 @@ __all__ = [
     "fr",
     "grid",
     "maze",
+    "mountain_car",
+    "pendulum",
     "pr",
     "reverse",
     "reward",
     "riverswim",
+    "run_linear_q",
     "run_sarsa",
     "sixarms",
     "sr",
@@ -55,7 +64,7 @@ __all__ = [
     "td_sr",
 ]
 
-register()  # Gymnasium's ids spie/RiverSwim-v0, spie/SixArms-v0 and spie/Grid-v0
+register()  # Gymnasium's ids spie/...
 
 
 def __getattr__(name: str) -> Any:

@@ -79,7 +79,7 @@ class Runs:
 
     def __call__(self, key: str, env: str) -> Trace:
         experiment, agent = key.split("/")
-        trace = self.results.trace(experiment, env, agent)
+        trace: Trace | None = self.results.trace(experiment, env, agent)
         if trace is None:
             raise Missing(experiment)
         self.seeds = min(self.seeds, len(trace.seeds))

@@ -1,5 +1,7 @@
 """An MDP is arrays of successors, probabilities and rewards; a Gymnasium env is a view of them."""
 
+import functools
+import hashlib
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -111,6 +113,15 @@ class MDP:
     def _freeze(self, what: str, array: NDArray[Any]) -> None:
         array.flags.writeable = False
         object.__setattr__(self, what, array)
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """A hash of the tables: two ways to write the same environment have the same."""
+        digest = hashlib.sha256()
+        for array in (self.next, self.prob, self.reward, self.start, self.terminal, self.available):
+            digest.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
+        digest.update(str(self.episodes_per_phase).encode())
+        return digest.hexdigest()[:24]
 
     @property
     def n_states(self) -> int:

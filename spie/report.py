@@ -289,7 +289,7 @@ def row_of(agent: str, values: Sequence[Any]) -> Row:
 
 
 def figure_1(results: Results, name: str) -> list[Part]:
-    maps = {run.env: run.mdp for run in results.runs(name)}
+    maps = {run.env: run.task for run in results.runs(name)}
     fixed = coverage_curves(results, name, lambda agent: agent.endswith("-fixed") or agent in ("sarsa", *CONTROLS))
     learned = coverage_curves(results, name, lambda agent: not agent.endswith("-fixed"))
     return [
@@ -326,7 +326,7 @@ def figure_3(results: Results, name: str) -> list[Part]:
     parts: list[Part] = []
     for env, agents in traces(results, name).items():
         run = next(iter(agents.values()))[0]
-        episodes, every = run.episodes or 0, run.mdp.episodes_per_phase
+        episodes, every = run.episodes or 0, run.task.episodes_per_phase
         x = np.arange(1, episodes + 1.0)
         curves, rows = {}, []
         for agent, (_, trace) in agents.items():
@@ -336,7 +336,7 @@ def figure_3(results: Results, name: str) -> list[Part]:
             ends = (float(steps[:, :10].mean()), float(steps[:, -10:].mean()))
             cut = f"{number(int(trace.truncated.sum()))} of {number(steps.size)}"
             rows.append(row_of(agent, (agent, e.mean, between(e.low, e.high), e.sd, e.median, *ends, cut, e.n)))
-        lengths = sorted(set(shortest_paths(run.mdp)))
+        lengths = sorted(set(shortest_paths(run.task)))
         names = ["", "shortest path " + ", ".join(map(number, lengths))]  # one label, at the uppermost
         paths = {" " * k + names[length == lengths[-1]]: length for k, length in enumerate(lengths)}
         switches = [k + 0.5 for k in range(every, episodes, every)] if every else []
@@ -361,7 +361,7 @@ def figure_6(results: Results, name: str) -> list[Part]:
         values = (agent, switches.mean, between(switches.low, switches.high), *stay, idle.mean)
         rows.append(row_of(agent, (*values, between(idle.low, idle.high), percent(ledger.seen(trace).mean()))))
     visits = {agent: trace.snapshots.mean(axis=0) for agent, (_, trace) in agents.items()}
-    maps = plots.heat_maps(results.runs(name)[0].mdp, visits, [number(step) for step in paper.FIGURE_6_STEPS])
+    maps = plots.heat_maps(results.runs(name)[0].task, visits, [number(step) for step in paper.FIGURE_6_STEPS])
     columns = "agent,room switches,95 % interval,median stay,room seen in a stay,idleness,95 % interval,states seen"
     caption = f"Moves between the rooms, {len(trace.paths)} recorded seeds"
     idle_said = "Idleness: mean time since a state's last visit, over the number of states. A perfect tour has 0.5."
@@ -474,7 +474,7 @@ def animation(results: Results) -> dict[str, Any] | None:
     trace = results.trace(name, grids.TRANSIENT_MAP, agent) if is_finished(results, name) else None
     if trace is None:
         return None
-    mdp = results.runs(name)[0].mdp
+    mdp = results.runs(name)[0].task
     assert mdp.cells is not None
     s, room = ledger.places(trace.paths[0]), ledger.rooms(mdp)
     letters = {(0, 0): ".", (-1, 0): "u", (0, 1): "r", (1, 0): "d", (0, -1): "l"}

@@ -12,29 +12,29 @@ import time
 from collections.abc import Generator, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spie.errors import unknown
-from spie.mdp import MDP
 from spie.rewards import adopt, files, own_text
 from spie.store import Store
-from spie.trace import Path, Scores, Trace
+from spie.trace import EpisodeTrace, Path, Scores, Trace
 
 ENGINE_VERSION = 1  # raised when the engine gives other numbers for the same run
 BACKENDS = ("serial", "processes", "ray")
+AnyTrace: TypeAlias = Trace | EpisodeTrace | Scores
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
     """One settings on one environment: all that determines a result, which is then known by `id`."""
 
-    env: str  # names for people; the id is of the arrays themselves
+    env: str  # names for people; the id is of the task itself
     agent: str
-    settings: Any  # a frozen dataclass with `run(mdp, steps, seeds, ...) -> Trace`
-    mdp: MDP
+    settings: Any  # a frozen dataclass with `run(task, steps, seeds, ...) -> Trace`, or another of our traces
+    task: Any  # an MDP or what else the agent runs on, with its `digest`
     steps: int
     seeds: int | tuple[int, ...]
     episodes: int | None = None
@@ -44,11 +44,12 @@ class Run:
     @functools.cached_property
     def spec(self) -> dict[str, Any]:
         """The run in plain values."""
-        own = "".join(map(own_text, getattr(self.settings, "rewards", ())))
+        rewards = getattr(self.settings, "rewards", (getattr(self.settings, "reward", "none"),))
+        own = "".join(map(own_text, rewards))  # a name says what a built-in reward does, not what a user's does
         return ({"own rewards": hashlib.sha256(own.encode()).hexdigest()} if own else {}) | {
             "agent": type(self.settings).__name__,
             "settings": dataclasses.asdict(self.settings),
-            "mdp": _digest(self.mdp),
+            "mdp": self.task.digest,
             "steps": self.steps,
             "seeds": self.seeds if isinstance(self.seeds, int) else list(self.seeds),
             "episodes": self.episodes,
@@ -77,29 +78,13 @@ class Run:
     @property
     def seconds(self) -> float:
         """About how long it takes on one core, compiled; at most so long where episodes end by themselves."""
-        steps = self.steps * (self.episodes or 1) * self.n_seeds
-        return self.n_settings * steps * (3e-8 + 3e-10 * self.mdp.n_states)
+        return float(self.steps * (self.episodes or 1) * self.n_seeds * self.settings.seconds_per_step(self.task))
 
-    def execute(self, threads: int | None = None) -> Trace:
-        trace: Trace = self.settings.run(
-            self.mdp,
-            self.steps,
-            self.seeds,
-            episodes=self.episodes,
-            snapshots=self.snapshots,
-            record=self.record,
-            threads=threads,
-        )
+    def execute(self, threads: int | None = None) -> AnyTrace:
+        asked = {"episodes": self.episodes, "snapshots": self.snapshots, "record": self.record}
+        options = {name: value for name, value in asked.items() if value}
+        trace: AnyTrace = self.settings.run(self.task, self.steps, self.seeds, threads=threads, **options)
         return trace
-
-
-def _digest(mdp: MDP) -> str:
-    """A hash of the tables of an MDP: two ways to write the same environment are the same."""
-    digest = hashlib.sha256()
-    for array in (mdp.next, mdp.prob, mdp.reward, mdp.start, mdp.terminal, mdp.available):
-        digest.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
-    digest.update(str(mdp.episodes_per_phase).encode())
-    return digest.hexdigest()[:24]
 
 
 def execute(
@@ -137,7 +122,7 @@ def execute(
                 raise
 
 
-def _timed(run: Run, threads: int | None, rewards: Mapping[str, str] | None = None) -> tuple[Any, float]:
+def _timed(run: Run, threads: int | None, rewards: Mapping[str, str] | None = None) -> tuple[AnyTrace, float]:
     """What a run leaves, and how long it took; a worker gets the user's files with rewards."""
     adopt(rewards or {})
     began = time.perf_counter()
@@ -152,7 +137,7 @@ def _on_ray(runs: Sequence[Run], address: str | None) -> Iterator[tuple[Run, tup
         raise ValueError('--on ray needs Ray: pip install "spie-rl[ray]"') from None
     if not ray.is_initialized():  # it stays up for what else this process runs
         _connect(ray, address)
-    task = ray.remote(max_retries=10)(_timed)
+    task: Any = ray.remote(max_retries=10)(_timed)
     pending = {}
     for run in runs:
         cpus, gpus = (getattr(run.settings, name, n) for name, n in (("num_cpus", 1), ("num_gpus", 0)))
@@ -187,13 +172,13 @@ def _connect(ray: Any, address: str | None) -> None:
         raise OSError(f"no Ray cluster at {address} ({error}); {cure}") from error
 
 
-def save(store: Store, run: Run, trace: Trace | Scores, seconds: float) -> None:
+def save(store: Store, run: Run, trace: AnyTrace, seconds: float) -> None:
     """Put a trace into the store under its run's id."""
     arrays: dict[str, NDArray[Any]] = {}
     for field in dataclasses.fields(trace):
         value = getattr(trace, field.name)
-        if isinstance(value, np.ndarray):
-            arrays[field.name] = value
+        if isinstance(value, np.ndarray | str):
+            arrays[field.name] = np.asarray(value)
     for seed, path in getattr(trace, "paths", {}).items():
         arrays |= {f"paths/{seed}/{f.name}": getattr(path, f.name) for f in dataclasses.fields(path)}
     store.save(run.id, run.spec | {"env": run.env, "name": run.agent}, versions(), seconds, arrays)
@@ -202,13 +187,15 @@ def save(store: Store, run: Run, trace: Trace | Scores, seconds: float) -> None:
 def load(store: Store, run: Run) -> Any:
     """The trace of a run that is in the store; KeyError where it is not."""
     arrays = store.load(run.id)
+    fields: dict[str, Any] = arrays
+    if "values" in arrays:
+        return Scores(**fields)
+    if "terminated" in arrays:
+        return EpisodeTrace(**fields | {"settings": str(arrays["settings"])})
     steps: dict[int, dict[str, NDArray[Any]]] = {}
     for name in [name for name in arrays if name.startswith("paths/")]:
         _, seed, field = name.split("/")
         steps.setdefault(int(seed), {})[field] = arrays.pop(name)
-    fields: dict[str, Any] = arrays
-    if "values" in fields:
-        return Scores(**fields)
     return Trace(**fields, paths={seed: Path(**path) for seed, path in steps.items()})
 
 

@@ -134,12 +134,12 @@ def plan(
             raise ValueError(f"{names} has no use for {name}; it uses {', '.join(used(cells[0].settings))}")
     searches = []
     for run in cells:
-        measure = "episodes" if run.episodes else "reward" if run.mdp.reward.any() else "coverage"
+        measure = "episodes" if run.episodes else "reward" if run.task.reward.any() else "coverage"
         axes = tuple((k, v) for k, v in values.items() if k not in paper.SWEEP or k in used(run.settings))
         tried = (
             (SettingsGrid(run.settings, axes, measure),) if values else printed_grid(run.agent, run.settings, measure)
         )
-        searches.append(Search(run.env, run.agent, tried, run.mdp, run.steps, seeds, run.episodes))
+        searches.append(Search(run.env, run.agent, tried, run.task, run.steps, seeds, run.episodes))
     return searches
 
 

@@ -51,6 +51,36 @@ class Trace:
 
 
 @dataclass(frozen=True)
+class EpisodeTrace:
+    """One settings, many seeds, in a task of episodes: axis 0 is the seed throughout."""
+
+    settings: str  # as Python writes them
+    seeds: NDArray[np.int64]  # [seeds]
+    episode_steps: NDArray[np.int32]  # [seeds, episodes]
+    episode_rewards: NDArray[np.float64]  # [seeds, episodes] extrinsic, undiscounted
+    episode_bonuses: NDArray[np.float64]  # [seeds, episodes] sum of the intrinsic reward, before beta
+    terminated: NDArray[np.bool_]  # [seeds, episodes] False: cut off, or never begun
+    stopped: NDArray[np.int64]  # [seeds] the step at which numbers became infinite or NaN, -1 for never
+    Q: NDArray[np.float64] | None = None  # [seeds, A, d] final weights, where asked for; so for the others
+    Psi: NDArray[np.float64] | None = None  # [seeds, A, d, d]
+    Xi: NDArray[np.float64] | None = None  # [seeds, d, d]
+
+    @property
+    def failures(self) -> list[str]:
+        """A line for each seed that stopped early because its numbers were no longer finite."""
+        return [
+            f"{self.settings}, seed {seed}: infinite or NaN at step {step:,}"
+            for seed, step in zip(self.seeds, self.stopped, strict=True)
+            if step >= 0
+        ]
+
+    @property
+    def first_success(self) -> NDArray[np.int64]:
+        """The first episode, from 0, that ended by itself [seeds]; -1 for none."""
+        return np.where(self.terminated.any(axis=1), self.terminated.argmax(axis=1), -1)
+
+
+@dataclass(frozen=True)
 class Scores:
     """Many settings, many seeds, one number each: what a sweep keeps."""
 

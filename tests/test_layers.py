@@ -10,17 +10,18 @@ import pytest
 import spie
 
 PACKAGE = Path(spie.__file__).parent
-BASE = {"errors", "mdp", "trace", "representations"}  # data and equations, which any layer above may use
+BASE = {"errors", "mdp", "continuous", "trace", "representations"}  # data and equations, which any layer above may use
 LAYERS = {
     "errors": set(),
     "trace": set(),
     "mdp": {"errors"},
+    "continuous": {"errors"},
     "representations": {"errors"},
     "features": {"errors"},
     "rewards": {"errors"},
     "store": {"errors", "trace"},
     "stats": {"errors"},
-    "envs": {"errors", "mdp"},
+    "envs": {"errors", "mdp", "continuous"},
     "agents": BASE | {"envs", "rewards", "features"},
     "wrappers": BASE | {"rewards", "features", "agents.bonuses"},
     "sb3": BASE | {"rewards", "features", "agents.bonuses"},
@@ -41,7 +42,8 @@ ONLY_IN = {
     "ray": ("run",),
     "optuna": ("sweeps",),
 }
-AT_THE_TOP_ONLY_IN = {"numba": ("agents.vector",), "llvmlite": ("agents.vector",), "scipy": (), "ray": (), "optuna": ()}
+VECTOR_CODE = ("agents.vector", "agents.matrix")
+AT_THE_TOP_ONLY_IN = {"numba": VECTOR_CODE, "llvmlite": VECTOR_CODE, "scipy": (), "ray": (), "optuna": ()}
 
 
 def imports():

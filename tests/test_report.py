@@ -22,17 +22,17 @@ SEEDS = 12  # enough for verdicts
 def walk(run, seed):
     """A random walk in place of an agent."""
     rng = np.random.default_rng(seed)
-    actions = rng.integers(run.mdp.n_actions, size=run.steps)
-    states = [int(np.argmax(run.mdp.start))]
+    actions = rng.integers(run.task.n_actions, size=run.steps)
+    states = [int(np.argmax(run.task.start))]
     for a in actions:
-        states.append(int(run.mdp.next[states[-1], a, 0]))
+        states.append(int(run.task.next[states[-1], a, 0]))
     states = np.array(states, np.int32)
     return Path(states[:-1], actions.astype(np.int32), states[1:], np.zeros(run.steps), -rng.random(run.steps))
 
 
 def made_up(run, reward):
     """A trace of the shape that the run would leave, with a mean reward of our choice and a spread of 1."""
-    n, S = run.n_seeds, run.mdp.n_states
+    n, S = run.n_seeds, run.task.n_states
     rng = np.random.default_rng(len(run.agent))
     spread = np.resize([-1.0, 1.0], n)
     first = rng.permuted(np.tile(np.arange(S, dtype=np.int32) * 9, (n, 1)), axis=1)

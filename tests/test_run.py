@@ -18,7 +18,7 @@ def a_run(**changes):
         "env": "riverswim",
         "agent": "sarsa",
         "settings": spie.Sarsa(reward="none"),
-        "mdp": spie.riverswim(),
+        "task": spie.riverswim(),
         "steps": 20,
         "seeds": 3,
     }
@@ -30,7 +30,7 @@ def test_the_id_is_of_what_determines_the_result_and_nothing_else():
     assert a_run(env="another name", agent="another").id == same
     changes = [
         {"settings": spie.Sarsa(reward="none", alpha=0.2)},
-        {"mdp": spie.sixarms()},
+        {"task": spie.sixarms()},
         {"steps": 21},
         {"seeds": 4},
         {"seeds": (0, 1, 5)},
@@ -45,7 +45,7 @@ def test_the_id_is_of_what_determines_the_result_and_nothing_else():
 
 def test_the_id_tells_environments_apart_by_their_tables():
     mdp = spie.riverswim()
-    ids = {a_run(mdp=mdp).id}
+    ids = {a_run(task=mdp).id}
     for name in ("prob", "reward", "start"):
         array = np.array(getattr(mdp, name))
         if name == "reward":
@@ -54,12 +54,12 @@ def test_the_id_tells_environments_apart_by_their_tables():
             array[0, 0] = [0.6, 0.4, 0]
         else:
             array[:] = 1 / 6
-        ids.add(a_run(mdp=dataclasses.replace(mdp, **{name: array})).id)
+        ids.add(a_run(task=dataclasses.replace(mdp, **{name: array})).id)
     assert len(ids) == 4
 
 
 def test_a_stored_trace_comes_back_whole(tmp_path):
-    run = a_run(mdp=spie.grid("of-small", task="goal"), episodes=2, snapshots=(3, 9), record=(0, 2))
+    run = a_run(task=spie.grid("of-small", task="goal"), episodes=2, snapshots=(3, 9), record=(0, 2))
     with Store(tmp_path / "r.db") as store:
         assert list(execute([run], store)) == [run]
         loaded, direct = load(store, run), run.execute()
@@ -78,7 +78,7 @@ def test_what_is_stored_is_not_run_again(tmp_path, monkeypatch):
         list(execute(runs[:1], store))
         executed = []
         monkeypatch.setattr(
-            Run, "execute", lambda self, threads=None: executed.append(self) or self.settings.run(self.mdp, 1)
+            Run, "execute", lambda self, threads=None: executed.append(self) or self.settings.run(self.task, 1)
         )
         list(execute(runs, store))
     assert executed == [runs[1]]

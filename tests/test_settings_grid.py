@@ -91,8 +91,3 @@ def test_a_sweep_varies_what_makes_a_difference(agent, settings):
 def test_a_value_that_the_agent_does_not_take_is_named(axis, message):
     with pytest.raises(ValueError, match=message):
         SettingsGrid(PLAIN, (axis,))
-
-
-def test_a_grid_keeps_no_paths():
-    with pytest.raises(ValueError, match="no snapshots and no paths"):
-        GRID.run(spie.riverswim(), 10, record=[0])

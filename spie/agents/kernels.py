@@ -17,7 +17,7 @@ import sys
 import tempfile
 import textwrap
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,28 +52,32 @@ def specialise(
     constants: Mapping[str, Any],
     imports: Mapping[str, Iterable[str]],
     reward: Reward,
+    quantities: Sequence[str] = QUANTITIES,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
 ) -> Callable[..., Any]:
-    """Compile `kernel` and its `helpers` with these constants; they call the reward as `intrinsic_reward(...)`.
+    """Compile `kernel` and its `helpers` with these constants; they call the reward as `intrinsic_reward(*quantities)`.
 
-    `imports` names, by module, what compiled code of ours the kernel uses.
+    `imports` names, by module, what compiled code of ours the kernel uses; `functions` are further functions that may
+    be a user's, by the names under which the kernel calls them.
     """
     lines = [_HEADER]
     for module, names in imports.items():
         text = inspect.getsource(importlib.import_module(module)).encode()
         lines.append(f"from {module} import {', '.join(names)}  # {hashlib.sha256(text).hexdigest()}\n")
     lines += [f"{name} = {_literal(value)}\n" for name, value in constants.items()]
-    called = f"def intrinsic_reward({', '.join(QUANTITIES)}):\n    return reward({', '.join(reward.needs)})"
-    functions = [_source(f) for f in helpers]
-    try:
-        given = None
-        lines.append(_reward_source(reward))
-    except _NoSource:  # typed at a prompt: compiled anew in each process
-        given = reward.function
-    lines += [f"@njit\n{text}\n" for text in (called, *functions)]
+    called = f"def intrinsic_reward({', '.join(quantities)}):\n    return reward({', '.join(reward.needs)})"
+    given = {}
+    for name, function in {"reward": reward.function, **(functions or {})}.items():
+        what = f'reward "{reward.name}"' if name == "reward" else f"{name} function {function.__name__}"
+        try:
+            lines.append(_standing_alone(function, name, what))
+        except _NoSource:  # typed at a prompt: compiled anew in each process
+            given[name] = function
+    lines += [f"@njit\n{text}\n" for text in (called, *map(_source, helpers))]
     cached = "" if given else "cache=True, "
     lines.append(f'@njit({cached}nogil=True, error_model="numpy")\n{_source(kernel)}\n')
-    compiled = getattr(_load("\n".join(lines), given), kernel.__name__)
-    return _with_clear_errors(compiled, reward.name)
+    compiled = getattr(_load("\n".join(lines), tuple(given.items())), kernel.__name__)
+    return _with_clear_errors(compiled, f'reward "{reward.name}"' + "".join(f", {name}" for name in functions or ()))
 
 
 def _literal(value: Any) -> str:
@@ -82,13 +86,13 @@ def _literal(value: Any) -> str:
 
 
 @functools.cache
-def _load(text: str, given: Callable[..., Any] | None) -> types.ModuleType:
+def _load(text: str, given: tuple[tuple[str, Callable[..., Any]], ...]) -> types.ModuleType:
     name = "spie_kernel_" + hashlib.sha256(text.encode()).hexdigest()[:32]
-    if given is not None:
+    if given:
         from numba import njit
 
         module = types.ModuleType(name)
-        module.__dict__["reward"] = njit(given)
+        module.__dict__.update({key: njit(function) for key, function in given})
         exec(compile(text, name, "exec"), module.__dict__)
         return module
     path = cache_folder() / f"{name}.py"
@@ -107,7 +111,7 @@ def _load(text: str, given: Callable[..., Any] | None) -> types.ModuleType:
     return module
 
 
-def _with_clear_errors(compiled: Any, name: str) -> Callable[..., Any]:
+def _with_clear_errors(compiled: Any, what: str) -> Callable[..., Any]:
     @functools.wraps(compiled)
     def call(*args: Any) -> Any:
         from numba.core.errors import NumbaError, UnsupportedBytecodeError
@@ -118,7 +122,7 @@ def _with_clear_errors(compiled: Any, name: str) -> Callable[..., Any]:
             lines = [line.strip() for line in str(error).splitlines()]
             causes = [line for line in lines if line and not line.startswith("Failed in nopython mode")]
             cause = " ".join(causes[: 2 if causes[0].endswith(":") else 1])
-            raise ValueError(f'reward "{name}" cannot be compiled: {cause}') from error
+            raise ValueError(f"{what} cannot be compiled: {cause}") from error
 
     return call
 
@@ -145,8 +149,8 @@ def _source(function: Callable[..., Any]) -> str:
     return ast.unparse(tree)
 
 
-def _reward_source(reward: Reward) -> str:
-    """The reward and all that it uses, as text that stands for itself and so can be hashed.
+def _standing_alone(function: Callable[..., Any], name: str, what: str) -> str:
+    """The function, called `name`, and all that it uses, as text that stands for itself and so can be hashed.
 
     It stands inside a function, so that a user's `HALF` or `mix` is not the kernel's.
     """
@@ -174,14 +178,14 @@ def _reward_source(reward: Reward) -> str:
                 add(value, key)
             else:
                 raise ValueError(
-                    f'reward "{reward.name}" uses {key}, a {type(value).__name__}: it may use numbers, '
-                    "math, numpy and functions of your own"
+                    f"{what} uses {key}, a {type(value).__name__}: it may use numbers, math, numpy and functions of "
+                    "your own"
                 )
         tree = ast.parse(text).body[0]
         assert isinstance(tree, ast.FunctionDef)
         tree.name = name
         lines.append(f"@njit\n{ast.unparse(tree)}\n")
 
-    add(reward.function, "reward")
+    add(function, name)
     body = textwrap.indent("\n".join(lines), "    ")
-    return f"def own_names():\n{body}\n    return reward\n\n\nreward = own_names()\n"
+    return f"def own_names():\n{body}\n    return {name}\n\n\n{name} = own_names()\n"

@@ -466,10 +466,9 @@ class Sarsa:
             raise unknown("agent", name, AGENTS)
         return cls(**AGENTS[name], **settings)
 
-    @property
-    def rewards(self) -> tuple[str, ...]:
-        """The intrinsic rewards in use: their text is part of what determines a run."""
-        return (self.reward,)
+    def seconds_per_step(self, mdp: MDP) -> float:
+        """About how long a step takes on one core, compiled."""
+        return 3e-8 + 3e-10 * mdp.n_states
 
     def run(self, mdp: MDP, steps: int, seeds: int | Sequence[int] = 1, **options: Any) -> Trace:
         """Run this agent on `mdp`, once per seed; options as for `run_sarsa`."""

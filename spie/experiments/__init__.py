@@ -6,13 +6,13 @@ To add one, write its runs as a function of the number of seeds and add a line t
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from spie.errors import unknown
 from spie.experiments import grids, paper, tabular, tuned
 from spie.experiments.search import Load
 from spie.run import Run, load
 from spie.store import Store
-from spie.trace import Trace
 
 CONTROLS = ("constant", "optimistic", "count", "random")  # ours, not in the paper
 
@@ -120,10 +120,9 @@ class Results:
         return sum(run.id not in self.store for run in self.runs(name))
 
     @functools.cache  # noqa: B019
-    def trace(self, name: str, env: str, agent: str) -> Trace | None:
-        """The trace of a cell of an experiment, None where it is not stored."""
+    def trace(self, name: str, env: str, agent: str) -> Any:
+        """The trace of a cell of an experiment (a Trace or an EpisodeTrace), None where it is not stored."""
         for run in self.runs(name):
             if (run.env, run.agent) == (env, agent) and run.id in self.store:
-                trace: Trace = load(self.store, run)
-                return trace
+                return load(self.store, run)
         return None
