@@ -6,7 +6,7 @@ from spie.agents.linear_q import LinearQ, run_linear_q
 from spie.agents.sarsa import Sarsa, run_sarsa
 from spie.continuous import ContinuousEnv, ContinuousTask
 from spie.envs import grid, maze, mountain_car, pendulum, register, riverswim, sixarms
-from spie.features import FourierFeatures, fourier_features, td_pf, td_sf
+from spie.features import FourierFeatures, convolution_features, fourier_features, td_pf, td_sf
 from spie.mdp import MDP, MDPEnv
 from spie.representations import (
     fr,
@@ -22,6 +22,7 @@ from spie.representations import (
 )
 from spie.rewards import reward
 from spie.trace import EpisodeTrace, Path, Trace
+from spie.wrappers import IntrinsicReward
 
 if TYPE_CHECKING:
     from spie.sweeps import sweep
@@ -34,11 +35,13 @@ __all__ = [
     "ContinuousTask",
     "EpisodeTrace",
     "FourierFeatures",
+    "IntrinsicReward",
     "LinearQ",
     "MDPEnv",
     "Path",
     "Sarsa",
     "Trace",
+    "convolution_features",
     "fourier_features",
     "fr",
     "grid",
@@ -64,7 +67,7 @@ __all__ = [
     "td_sr",
 ]
 
-register()  # Gymnasium's ids spie/...
+register()  # Gymnasium's ids: RiverSwim, Grid, SparseMountainCar, Pixels-... and others, each as spie/Name-v0
 
 
 def __getattr__(name: str) -> Any:

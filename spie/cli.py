@@ -138,11 +138,12 @@ def summary(experiment: "Experiment", r: "Run", results: "Results") -> dict[str,
 
     trace = results.trace(experiment.name, r.env, r.agent)
     assert trace is not None
-    measure, values = "total reward", trace.total_reward
     if r.episodes is not None:
         measure, values = "steps an episode", trace.episode_steps.mean(axis=1)
-    elif getattr(r.task, "cells", None) is not None:
+    elif r.task.cells is not None:
         measure, values = f"states seen in {r.steps} steps, of {r.task.n_states}", (trace.first_visit >= 0).sum(axis=1)
+    else:
+        measure, values = "total reward", trace.total_reward
     ours = estimate(values)
     cell: dict[str, Any] = {"experiment": experiment.name, "env": r.env, "agent": r.agent, "measure": measure}
     cell |= dataclasses.asdict(ours)

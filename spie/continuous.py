@@ -34,7 +34,8 @@ class ContinuousTask:
     start_high: Sequence[float]  # [m]
     step: Callable[[Any, int], tuple[float, bool]]
     observe: Callable[[Any, Any], None] = observe_state
-    labels: Sequence[str] = ()  # [n] of the observation's numbers
+    labels: Sequence[str] = ()  # [m] of the state's numbers, for drawings
+    view: Sequence[tuple[float, float]] = ()  # [m] the part of the state space to draw
 
     def __post_init__(self) -> None:
         for lows, highs in ((self.low, self.high), (self.start_low, self.start_high)):

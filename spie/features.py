@@ -8,6 +8,7 @@ times the outer product of that error with phi(s) or phi(s'). phi has length 1, 
 that a step mends. `discount` is 0 where the episode ended.
 """
 
+import functools
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -41,8 +42,15 @@ class FourierFeatures:
             raise ValueError(f"features: observations have {list(x.shape)} numbers, not [..., {len(self.low)}]")
         if not np.isfinite(x).all():
             raise ValueError(f"features: observation {x[~np.isfinite(x).all(axis=-1)].reshape(-1)[:8]} is not finite")
-        phi = np.cos((x - self.low) / (self.high - self.low) @ self.W.T + self.b)
-        return np.asarray(phi / np.linalg.norm(phi, axis=-1, keepdims=True))
+        slope, offset = self._of_the_box
+        phi = np.cos(x @ slope + offset)
+        return np.asarray(phi / np.sqrt((phi * phi).sum(axis=-1, keepdims=True)))
+
+    @functools.cached_property
+    def _of_the_box(self) -> tuple[Array, Array]:
+        """W and b with the scaling to the unit box in them: W x + b of the scaled x."""
+        slope = self.W / (self.high - self.low)
+        return np.ascontiguousarray(slope.T), self.b - slope @ self.low
 
 
 def fourier_features(
@@ -104,3 +112,56 @@ def td_pf(Xi: Array, phi: Array, phi_next: Array, gamma: float) -> Array:
     phi(s') + gamma xi(s) - xi(s')                               (eqs 14, 15)
     """
     return np.asarray(phi_next + gamma * (Xi @ phi) - Xi @ phi_next)
+
+
+@dataclass(frozen=True, eq=False)
+class ConvolutionFeatures:
+    """phi of an image: a fixed random convolution, rectified, and a random projection of it, scaled to length 1.
+
+    Each filter sums to 0, so that it answers to edges and not to brightness. Nothing is learned.
+    """
+
+    filters: NDArray[np.float32]  # [C, k, k, filters]
+    projection: NDArray[np.float32]  # [rows * columns * filters, d]
+    bias: NDArray[np.float32]  # [d], the phi of an image without edges
+    bounds: Array  # the least and the largest value of a pixel
+    channels: int  # the axis of the channels: -3 first, -1 last, 0 none
+
+    @property
+    def dimension(self) -> int:
+        return len(self.bias)
+
+    def __call__(self, x: ArrayLike) -> Array:
+        """phi [..., d] of images x [..., H, W, C], [..., C, H, W] or [..., H, W]."""
+        x = (np.asarray(x, np.float32) - np.float32(self.bounds[0])) / np.float32(self.bounds[1] - self.bounds[0])
+        if not np.isfinite(x).all():
+            raise ValueError("features: the image has pixels that are not finite")
+        images = np.moveaxis(x, int(self.channels), -1) if self.channels else x[..., None]
+        k = self.filters.shape[1]
+        windows = np.lib.stride_tricks.sliding_window_view(images, (k, k), axis=(-3, -2))
+        every = slice(None, None, (k + 1) // 2)
+        answers = np.maximum(np.tensordot(windows[..., every, every, :, :, :], self.filters, 3), 0)
+        phi = answers.reshape(*images.shape[:-3], -1) @ self.projection + self.bias
+        return np.asarray(phi / np.linalg.norm(phi, axis=-1, keepdims=True), np.float64)
+
+
+def convolution_features(space: Any, dimension: int = 128, filters: int = 16, seed: int = 0) -> ConvolutionFeatures:
+    """Random convolutional features of a Box space of images; channels are the shorter of the first and last axis."""
+    if not isinstance(space, gym.spaces.Box) or len(space.shape) not in (2, 3):
+        raise ValueError(f"features of images need a Box space with two or three axes, not {space}")
+    channels = 0 if len(space.shape) == 2 else -3 if space.shape[0] < space.shape[2] else -1
+    C, H, W = {0: (1, *space.shape), -3: space.shape, -1: (space.shape[-1], *space.shape[:2])}[channels]
+    k = min(8, max(1, min(H, W) // 3))  # a small image has small filters
+    positions = [len(range(0, length - k + 1, (k + 1) // 2)) for length in (H, W)]
+    rng = np.random.default_rng(seed)
+    kernel = rng.normal(size=(C, k, k, filters))
+    kernel -= kernel.mean(axis=(0, 1, 2)) if kernel[..., 0].size > 1 else 0
+    kernel /= np.sqrt((kernel**2).sum(axis=(0, 1, 2)))
+    n = positions[0] * positions[1] * filters
+    projection = rng.normal(size=(n, dimension)) / np.sqrt(n)
+    bias = 0.01 * rng.normal(size=dimension)
+    bounds = np.array([space.low.min(), space.high.max()], np.float64)
+    if not bounds[0] < bounds[1] < np.finfo(np.float32).max:
+        raise ValueError(f"features: pixels lie in [{bounds[0]:g}, {bounds[1]:g}]; give a space with bounds")
+    single = np.float32
+    return ConvolutionFeatures(kernel.astype(single), projection.astype(single), bias.astype(single), bounds, channels)

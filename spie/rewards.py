@@ -236,6 +236,12 @@ def sf_pf_printed(psi_norm: Number, phi_norm_next: Number) -> Number:
     return 1.0 / phi_norm_next - 1.0 / psi_norm
 
 
+@reward("sf-pf-norms")
+def sf_pf_norms(psi_norm: Number, xi_norm_next: Number) -> Number:
+    """|psi(s, a)| - |xi(s')|: a difference of norms, as SR-PR has; the paper found reciprocals better."""
+    return psi_norm - xi_norm_next
+
+
 @reward("constant")
 def constant() -> Number:
     """-1: no representation at all; as a cost it makes Q = 0 optimistic (control, not in the paper)."""

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import spie
-from spie.features import fourier_features, td_pf, td_sf
+from spie.features import convolution_features, fourier_features, td_pf, td_sf
 
 SQUARE = gym.spaces.Box(np.array([-1.2, -0.07]), np.array([0.6, 0.07]), dtype=np.float64)
 
@@ -102,3 +102,28 @@ def test_observations_that_are_not_finite_or_of_another_size_are_refused():
         phi([[0.0, 0.0], [np.nan, 0.01]])
     with pytest.raises(ValueError, match=r"have \[3\] numbers, not \[..., 2\]"):
         phi([0.0, 0.0, 0.0])
+
+
+def test_features_of_an_image_have_length_1_and_tell_images_apart():
+    images = np.zeros((4, 12, 16, 3), np.uint8)  # dark, grey, and a dot in two places
+    images[1] = 100
+    images[2, 3, 4] = images[3, 8, 11] = 255
+    last = convolution_features(gym.spaces.Box(0, 255, (12, 16, 3), np.uint8), dimension=32)
+    phi = last(images)
+    np.testing.assert_allclose(np.linalg.norm(phi, axis=1), 1)
+    np.testing.assert_allclose(phi[0], phi[1], atol=1e-3)  # filters answer to edges, not to brightness
+    assert phi[2] @ phi[3] < 0.9
+    np.testing.assert_allclose(last(images[2]), phi[2], atol=1e-5)  # alone as in a batch
+    first = convolution_features(gym.spaces.Box(0, 255, (3, 12, 16), np.uint8), dimension=32)
+    np.testing.assert_allclose(first(np.moveaxis(images, -1, 1)), phi, atol=1e-5)
+    grey = convolution_features(gym.spaces.Box(0, 255, (12, 16), np.uint8), dimension=32)
+    assert grey(images[..., 0]).shape == (4, 32)
+
+
+def test_features_of_an_image_need_an_image_with_bounds():
+    with pytest.raises(ValueError, match="need a Box space with two or three axes"):
+        convolution_features(gym.spaces.Box(0, 1, (4,)))
+    with pytest.raises(ValueError, match="give a space with bounds"):
+        convolution_features(gym.spaces.Box(-np.inf, np.inf, (8, 8, 1)))
+    with pytest.raises(ValueError, match="pixels that are not finite"):
+        convolution_features(gym.spaces.Box(0, 1, (8, 8, 1)))(np.full((8, 8, 1), np.nan))

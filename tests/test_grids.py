@@ -37,8 +37,9 @@ def test_named_maps_have_their_size_start_and_goals(name: str, shape: tuple[int,
     assert mdp.episodes_per_phase == 30
 
 
-def test_there_are_five_named_maps() -> None:
-    assert list(MAPS) == ["of-small", "cluster-simple", "cluster-hard", "of-large", "cluster-simple-large"]
+def test_there_are_the_five_maps_of_the_paper_and_one_more() -> None:
+    of_the_paper = ["of-small", "cluster-simple", "cluster-hard", "of-large", "cluster-simple-large"]
+    assert list(MAPS) == [*of_the_paper, "four-rooms"]
 
 
 @pytest.mark.parametrize(
@@ -187,7 +188,7 @@ def test_a_bad_map_or_task_is_refused_with_its_place(text: str, task: str, messa
 
 
 def test_an_unknown_name_gets_a_suggestion() -> None:
-    known = "cluster-hard, cluster-simple, cluster-simple-large, of-large, of-small"
+    known = "cluster-hard, cluster-simple, cluster-simple-large, four-rooms, of-large, of-small"
     with refused(f'no map or file "cluster-smple"; did you mean "cluster-simple"? Known: {known}'):
         grid("cluster-smple")
     with refused(f'no map or file "elsewhere.txt". Known: {known}'):

@@ -29,6 +29,7 @@ EXPECTED = {
     "sf": 0.125,
     "sf-pf": 0.5 - 0.125,
     "sf-pf-printed": 0.25 - 0.125,
+    "sf-pf-norms": 8.0 - 2.0,
     "constant": -1,
     "count": 0.25,
 }

@@ -6,7 +6,16 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spie.stats import agreement, bootstrap, difference, estimate, iqm, mean_curve, probability_of_improvement
+from spie.stats import (
+    agreement,
+    bootstrap,
+    difference,
+    estimate,
+    improvement,
+    iqm,
+    mean_curve,
+    probability_of_improvement,
+)
 
 VALUES = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=40)
 
@@ -72,6 +81,23 @@ def test_the_difference_of_means_has_the_interval_of_two_independent_samples():
 def test_the_probability_of_improvement_is_the_mann_whitney_statistic(a, b):
     expected = scipy.stats.mannwhitneyu(a, b, method="asymptotic").statistic / (len(a) * len(b))
     assert probability_of_improvement(a, b) == pytest.approx(expected)
+
+
+def test_an_agent_that_always_wins_has_no_interval_and_one_against_itself_is_even():
+    assert improvement([3.0, 4.0], [1.0, 2.0]) == (1, 1, 1)
+    p, low, high = improvement([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
+    assert (p, low + high) == (0.5, pytest.approx(1, abs=0.05))
+
+
+def test_the_interval_of_an_improvement_has_the_width_of_its_standard_error():
+    rng = np.random.default_rng(5)
+    a, b = rng.normal(0.3, 1, 200), rng.normal(0, 1, 200)
+    p, low, high = improvement(a, b)
+    below = [np.mean(b < x) for x in a]  # the chance of each seed of a, and of each of b
+    above = [np.mean(a > y) for y in b]
+    se = math.sqrt(np.var(below) / 200 + np.var(above) / 200)
+    assert high - low == pytest.approx(2 * 1.96 * se, rel=0.1)
+    assert low < p < high
 
 
 def test_agreement_divides_a_standard_deviation_but_not_a_standard_error_by_the_root_of_n():

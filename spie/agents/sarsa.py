@@ -114,13 +114,13 @@ def greedy_actions(Q, q, legal, tie_tolerance):
 
 
 @no_type_check
-def arrive(lane, l, s, t, S, visits, first_visit, rank):
+def arrive(lane, l, place, s, t, S, visits, first_visit, rank):
     """Count an arrival in s; a state that is new gets the next row of M, F and N."""
     visits[l * S + s] += 1
     if visits[l * S + s] == 1:
         first_visit[l * S + s] = t
         if ORDERED:
-            rank[l * S + s] = lane.seen
+            rank[place * S + s] = lane.seen
         lane.seen += 1
 
 
@@ -146,14 +146,12 @@ def bonus_of(l, m, s, s_next, x, x_next, S, W, visits, M, N, sums, pool):
 
 
 @no_type_check
-def sarsa_kernel(
-    all_lanes, together, horizon, cap, episodes, tolerance, mdp, scratch, matrices, pool, results, finals, paths, replay
-):
+def sarsa_kernel(lanes, together, horizon, cap, episodes, tolerance, mdp, scratch, matrices, kept, pool, results):
     """Algorithm 1 on every lane. Those of a group advance in turn, so that the processor overlaps their waiting."""
     following, threshold, rewards, starts, start_threshold, terminal, available, S, phases, phase_episodes = mdp
     Q, greedy, rank = scratch
     M, F, N, sums = matrices
-    all_visits, all_first_visits, all_episode_steps, all_snapshots, snapshot_steps = results
+    visits, first_visit, episode_steps, snapshots, path, replay, snapshot_steps = results
     A, K = ACTIONS, SUCCESSORS
     if STATES > 0:
         S = STATES
@@ -162,29 +160,23 @@ def sarsa_kernel(
     discount = 1.0
     bonus = 0.0
 
-    for first in range(0, len(all_lanes), together):
-        group = (first, min(first + together, len(all_lanes)), len(all_lanes))
-        lanes = all_lanes[group[0] : group[1]]
-        visits = part(all_visits, group)
-        first_visit = part(all_first_visits, group)
-        episode_steps = part(all_episode_steps, group)
-        path = part(paths, group)
-        replayed = part(replay, group)
+    for first in range(0, len(lanes), together):
+        end = min(first + together, len(lanes))
 
         # s = env.reset(); M = 0; Q = 0
         t = 0
-        for l in range(len(lanes)):
-            lane = lanes[l]
-            begin(lane, l, S, W, available, Q, greedy, M, F, N, sums, pool)
+        for l in range(first, end):
+            lane, place = lanes[l], l - first
+            begin(lane, place, S, W, available, Q, greedy, M, F, N, sums, pool)
             s = np.int64(starts[interval(start_threshold, mix(lane.word - lane.stride))])
             lane.state = s
-            arrive(lane, l, s, t, S, visits, first_visit, rank)
-        running = len(lanes)
+            arrive(lane, l, place, s, t, S, visits, first_visit, rank)
+        running = end - first
         shot = 0
 
         for t in range(1, horizon + 1):
-            for l in range(len(lanes)):
-                lane = lanes[l]
+            for l in range(first, end):
+                lane, place = lanes[l], l - first
                 if ENDS and lane.episode == episodes:
                     continue
                 s = np.int64(lane.state)
@@ -192,11 +184,11 @@ def sarsa_kernel(
                 # theta ~ U(0, 1); a ~ U(A) where theta < epsilon, else a = argmax Q[s, :]
                 if MASKED:
                     legal = available[s]
-                a = epsilon_greedy(mix(lane.word), lane.epsilon, greedy[l * S + s], legal)
+                a = epsilon_greedy(mix(lane.word), lane.epsilon, greedy[place * S + s], legal)
                 if not RESAMPLE and lane.action < A:
                     a = np.int64(lane.action)
                 if REPLAYED:
-                    a = np.int64(replayed[l * horizon + t - 1])
+                    a = np.int64(replay[l * horizon + t - 1])
 
                 # s', r, done = env.step(a)
                 i = (s * A + a) * K
@@ -210,11 +202,11 @@ def sarsa_kernel(
                     discount = 0.0 if terminal[lane.phase * S + s_next] else 1.0
                 r = rewards[i]
                 lane.total_reward += r
-                arrive(lane, l, s_next, t, S, visits, first_visit, rank)
+                arrive(lane, l, place, s_next, t, S, visits, first_visit, rank)
 
-                x, x_next, m = s, s_next, l
+                x, x_next, m = s, s_next, place
                 if ORDERED:
-                    x, x_next = np.int64(rank[l * S + s]), np.int64(rank[l * S + s_next])
+                    x, x_next = np.int64(rank[place * S + s]), np.int64(rank[place * S + s_next])
                 if not LEARNED:
                     m = np.int64(lane.table * phases + lane.phase)
                 if BONUS_FIRST:
@@ -224,9 +216,9 @@ def sarsa_kernel(
                 if LEARNED:
                     eta = lane.eta
                     gamma_sr = lane.gamma_sr * discount
-                    row, next_row = (l * S + x) * W, (l * S + x_next) * W
+                    row, next_row = (place * S + x) * W, (place * S + x_next) * W
                     width = (np.int64(lane.seen) + 7) // 8 * 8 if ORDERED else W  # the columns beyond hold zeros
-                    at, at_next = l * W + s, l * W + s_next
+                    at, at_next = place * W + s, place * W + s_next
                     if HAS_M_ROW:  # the sum of the row update: no matrix needed
                         sums[M_ROW, at] += eta * (1.0 + gamma_sr * sums[M_ROW, at_next] - sums[M_ROW, at])
                     if HAS_N_COL:
@@ -246,7 +238,7 @@ def sarsa_kernel(
                             sums[F_ROW, at] += eta * (1.0 + gamma_sr * later - sums[F_ROW, at])
                         for j in range(0, width, 8):
                             if HAS_M and HAS_M_COL:
-                                update_row_and_sums(M, row + j, next_row + j, x - j, eta, gamma_sr, sums, l * W + j)
+                                update_row_and_sums(M, row + j, next_row + j, x - j, eta, gamma_sr, sums, place * W + j)
                             elif HAS_M:
                                 update_row(M, row + j, next_row + j, x - j, eta, gamma_sr)
                             if HAS_F:
@@ -267,14 +259,14 @@ def sarsa_kernel(
                 if MASKED:
                     legal = available[s_next]
                 word = mix(lane.word + np.uint64(2) * lane.stride)
-                a_next = epsilon_greedy(word, lane.epsilon, greedy[l * S + s_next], legal)
+                a_next = epsilon_greedy(word, lane.epsilon, greedy[place * S + s_next], legal)
 
                 # Q[s, a] = Q[s, a] + alpha (r + gamma (1 - done) Q[s', a'] - Q[s, a])
-                q, q_next = (l * S + s) * A, (l * S + s_next) * A
+                q, q_next = (place * S + s) * A, (place * S + s_next) * A
                 Q[q + a] += lane.alpha * (r + lane.gamma * discount * Q[q_next + a_next] - Q[q + a])
                 if MASKED:
                     legal = available[s]
-                greedy[l * S + s] = greedy_actions(Q, q, legal, lane.tie_tolerance)
+                greedy[place * S + s] = greedy_actions(Q, q, legal, lane.tie_tolerance)
 
                 # s = s'
                 lane.state = s_next
@@ -298,55 +290,45 @@ def sarsa_kernel(
                             word = mix(lane.word + np.uint64(3) * lane.stride)
                             s = np.int64(starts[interval(start_threshold, word)])
                             lane.state = s
-                            arrive(lane, l, s, t, S, visits, first_visit, rank)
+                            arrive(lane, l, place, s, t, S, visits, first_visit, rank)
                 lane.word += np.uint64(4) * lane.stride
 
             while shot < len(snapshot_steps) and (t == snapshot_steps[shot] or running == 0):
-                copy_visits(part(all_snapshots, group), visits, shot, len(snapshot_steps), S)
+                for l in range(first, end):
+                    for s in range(S):
+                        snapshots[(l * len(snapshot_steps) + shot) * S + s] = visits[l * S + s]
                 shot += 1
             if running == 0:
                 break
-        for l in range(len(lanes)):
+        for l in range(first, end):
             if not ENDS:
                 lanes[l].steps = horizon
-            finish(lanes[l], l, group, S, W, visits, rank, Q, M, F, N, finals)
+            if LEARNED and not SPARSE and not kept:
+                forget(lanes[l], l - first, S, W, M, F, N)
 
 
 @no_type_check
-def part(results, group):
-    """What a group (first lane, end, lanes in all) has of an array that holds equally much for every lane."""
-    first, end, n = group
-    each = len(results) // n
-    return results[first * each : end * each]
-
-
-@no_type_check
-def copy_visits(snapshots, visits, shot, shots, S):
-    """Snapshot number `shot` of every lane."""
-    for i in range(len(visits)):
-        snapshots[(i // S * shots + shot) * S + i % S] = visits[i]
-
-
-@no_type_check
-def begin(lane, l, S, W, available, Q, greedy, M, F, N, sums, pool):
+def begin(lane, place, S, W, available, Q, greedy, M, F, N, sums, pool):
     """Q = q0; M, F and N = m0 times the identity."""
     lane.seen = 0
     lane.action = ACTIONS
-    for i in range(l * S * ACTIONS, (l + 1) * S * ACTIONS):
+    for i in range(place * S * ACTIONS, (place + 1) * S * ACTIONS):
         Q[i] = lane.q0
     for s in range(S):
         legal = available[s] if MASKED else ALL_ACTIONS
-        greedy[l * S + s] = greedy_actions(Q, (l * S + s) * ACTIONS, legal, lane.tie_tolerance)
+        greedy[place * S + s] = greedy_actions(Q, (place * S + s) * ACTIONS, legal, lane.tie_tolerance)
     if LEARNED:
         if SPARSE:
             clear(pool)
-        sums[:, l * W : (l + 1) * W] = lane.m0
+        for i in range(place * W, (place + 1) * W):
+            for which in range(4):
+                sums[which, i] = lane.m0
         if lane.m0 != 0.0:
             for x in range(S):
-                for matrix in range(3):
-                    if SPARSE:
+                if SPARSE:
+                    for matrix in range(3):
                         append(pool, matrix * S + x, x, lane.m0)
-                i = (l * S + x) * W + x
+                i = (place * S + x) * W + x
                 if HAS_M and not SPARSE:
                     M[i] = lane.m0
                 if HAS_F and not SPARSE:
@@ -356,52 +338,23 @@ def begin(lane, l, S, W, available, Q, greedy, M, F, N, sums, pool):
 
 
 @no_type_check
-def finish(lane, l, group, S, W, visits, rank, Q, M, F, N, finals):
-    """Hand out the final values that were asked for, and leave M, F and N at zero for the next lane."""
-    final_Q, final_M, final_F, final_N = (
-        part(finals[0], group),
-        part(finals[1], group),
-        part(finals[2], group),
-        part(finals[3], group),
-    )
-    if len(final_Q) > 0:
-        final_Q[l * S * ACTIONS : (l + 1) * S * ACTIONS] = Q[l * S * ACTIONS : (l + 1) * S * ACTIONS]
-    if not LEARNED or SPARSE:
-        return
-    if len(final_M) > 0:
-        copy_matrix(final_M, M, l, S, W, S, 1, lane.m0, visits, rank)
-    if len(final_F) > 0:
-        copy_matrix(final_F, F, l, S, W, S, 1, lane.m0, visits, rank)
-    if len(final_N) > 0:
-        copy_matrix(final_N, N, l, S, W, 1, S, lane.m0, visits, rank)
+def forget(lane, place, S, W, M, F, N):
+    """Leave M, F and N at zero for the next lane."""
     seen = np.int64(lane.seen) if ORDERED and lane.m0 == 0.0 else S
     for x in range(seen):
-        i = (l * S + x) * W
-        if HAS_M:
-            M[i : i + (seen + 7) // 8 * 8] = 0.0
-        if HAS_F:
-            F[i : i + (seen + 7) // 8 * 8] = 0.0
-        if HAS_N:
-            N[i : i + (seen + 7) // 8 * 8] = 0.0
-
-
-@no_type_check
-def copy_matrix(final, matrix, l, S, W, down, right, m0, visits, rank):
-    """Lane l's matrix in the order of states; an entry lies `down` and `right` apart from those below and beside it."""
-    for s in range(S):
-        if visits[l * S + s] == 0:
-            final[(l * S + s) * S + s] = m0
-            continue
-        row = (l * S + (np.int64(rank[l * S + s]) if ORDERED else s)) * W
-        for s_next in range(S):
-            if visits[l * S + s_next] > 0:
-                x_next = np.int64(rank[l * S + s_next]) if ORDERED else s_next
-                final[l * S * S + s * down + s_next * right] = matrix[row + x_next]
+        row = (place * S + x) * W
+        for i in range(row, row + (seen + 7) // 8 * 8):
+            if HAS_M:
+                M[i] = 0.0
+            if HAS_F:
+                F[i] = 0.0
+            if HAS_N:
+                N[i] = 0.0
 
 
 _HELPERS = (
-    mix, interval, epsilon_greedy, greedy_actions, part, append, entry, clear, with_room, update_sparse_row,
-    arrive, bonus_of, begin, copy_visits, copy_matrix, finish,
+    mix, interval, epsilon_greedy, greedy_actions, append, entry, clear, with_room, update_sparse_row,
+    arrive, bonus_of, begin, forget,
 )  # fmt: skip
 
 
@@ -683,6 +636,7 @@ class _Run:
         square = 0 if is_sparse else together * S * width
         check_memory(8.0 * matrices * square, f"{mdp.name}: learning on {S:,} states", "set sparse=True")
         given = None if s.learned else self._closed_forms(lanes, has)
+        kept = s.learned and not is_sparse and len(self.keep) > 0
         own = threading.local()
 
         def run(part: slice) -> None:
@@ -691,7 +645,7 @@ class _Run:
                     *(aligned_zeros(square if has[name] else 0) for name in ("M", "F", "N")),
                     aligned_zeros(4, together * width),
                 )
-                own.pool = sparse.empty_pool(S if is_sparse else 0, 1 << 16 if is_sparse else 0)
+                own.pool = sparse.empty_pool(S) if is_sparse else ()
                 own.scratch = (
                     np.empty(together * S * A),
                     np.empty(together * S, np.uint8 if A <= 8 else np.uint64),
@@ -700,7 +654,7 @@ class _Run:
             replay = np.zeros(0, np.int32)
             if self.replay is not None:
                 replay = self.replay[np.arange(part.start, part.stop) % len(self.seeds)]
-            results = (self.visits, self.first_visit, self.episode_steps, self.snapshots)
+            arrays = (self.visits, self.first_visit, self.episode_steps, self.snapshots, self.steps)
             kernel(
                 self.lanes[part],
                 together,
@@ -711,15 +665,17 @@ class _Run:
                 self._tables,
                 own.scratch,
                 own.matrices,
+                kept,
                 own.pool,
-                (*(array[part].reshape(-1) for array in results), self.snapshot_steps),
-                tuple(array[part].reshape(-1) for array in self.finals.values()),
-                self.steps[part].reshape(-1),
-                replay.reshape(-1),
+                (*(array[part].reshape(-1) for array in arrays), replay.reshape(-1), self.snapshot_steps),
             )
+            if self.keep:
+                self._keep(part, own.scratch, own.matrices[:3] if kept else ())
 
         seconds = self.horizon * (2e-8 + 3e-10 * S * matrices)  # of a lane, roughly
         size = max(1, min(int(0.2 / seconds), (lanes.stop - lanes.start) // 4))  # often enough for progress and Ctrl-C
+        if self.keep:
+            size = together  # the next group takes the place of this one
         return run, -(-size // together) * together
 
     @functools.cached_property
@@ -767,6 +723,23 @@ class _Run:
                 if has["N"]:
                     N[i] = predecessors.T
         return M.reshape(-1), np.zeros(0), N.reshape(-1), sums.reshape(4, -1)
+
+    def _keep(self, lanes: slice, scratch: tuple[Any, ...], matrices: tuple[NDArray[np.float64], ...]) -> None:
+        """Copy the final values that were asked for from where a group of lanes left them, then set M, F, N to 0."""
+        S = self.mdp.n_states
+        Q, greedy, rank = scratch
+        for place, lane in enumerate(range(lanes.start, lanes.stop)):
+            self.finals["Q"][lane] = Q.reshape(len(greedy) // S, -1)[place] if "Q" in self.keep else ()
+            (seen,) = np.nonzero(self.visits[lane])
+            x = rank[place * S + seen] if len(rank) else seen
+            for name, matrix in zip("MFN", matrices, strict=False):
+                if name in self.keep:
+                    final = self.finals[name][lane].reshape(S, S)
+                    np.fill_diagonal(final, self.lanes["m0"][lane])  # for those never seen
+                    values = matrix.reshape(len(greedy) // S, S, -1)[place][np.ix_(x, x)]
+                    final[np.ix_(seen, seen)] = values.T if name == "N" else values
+        for matrix in matrices:
+            matrix[:] = 0.0
 
     def _trace(self, i: int) -> Trace:
         n, S = len(self.seeds), self.mdp.n_states

@@ -40,15 +40,19 @@ def make_continuous(task: str) -> ContinuousEnv:
 
 
 def register() -> None:
-    """Make spie/RiverSwim-v0, SixArms-v0, Grid-v0, SparseMountainCar-v0 and SparsePendulum-v0 known to gymnasium."""
-    arguments: dict[str, dict[str, Any]] = {
-        "RiverSwim": {"mdp": "riverswim"},
-        "SixArms": {"mdp": "sixarms"},
-        "Grid": {"mdp": "grid", "map": "of-small", "task": "explore", "bumps": True},
+    """Make spie/RiverSwim-v0, the other tables, continuous and image tasks known to gymnasium.make."""
+    tables, continuous, pixels = "spie.envs:make_env", "spie.envs:make_continuous", "spie.envs.pixels:make_pixels_env"
+    arguments: dict[str, tuple[str, dict[str, Any], int | None]] = {
+        "RiverSwim": (tables, {"mdp": "riverswim"}, None),
+        "SixArms": (tables, {"mdp": "sixarms"}, None),
+        "Grid": (tables, {"mdp": "grid", "map": "of-small", "task": "explore", "bumps": True}, None),
+        "SparseMountainCar": (continuous, {"task": "mountain_car"}, 1000),
+        "SparsePendulum": (continuous, {"task": "pendulum"}, 200),
+        "Pixels-FourRooms": (pixels, {"name": "four-rooms"}, None),
+        "Pixels-ClusterHard": (pixels, {"name": "cluster-hard"}, None),
+        "Pixels-DeepSea": (pixels, {"name": "deep-sea-10"}, None),
+        "Pixels-Grid": (pixels, {"name": "of-small"}, None),
     }
-    for name in arguments:
+    for name, (entry_point, kwargs, cap) in arguments.items():
         if f"spie/{name}-v0" not in gym.registry:
-            gym.register(f"spie/{name}-v0", entry_point="spie.envs:make_env", kwargs=arguments[name])
-    for name, task, cap in (("SparseMountainCar", "mountain_car", 1000), ("SparsePendulum", "pendulum", 200)):
-        if f"spie/{name}-v0" not in gym.registry:
-            gym.register(f"spie/{name}-v0", "spie.envs:make_continuous", kwargs={"task": task}, max_episode_steps=cap)
+            gym.register(f"spie/{name}-v0", entry_point=entry_point, kwargs=kwargs, max_episode_steps=cap)

@@ -33,6 +33,7 @@ MAPS = {
     "cluster-hard": _rooms(10, rows=[5], columns=[5], doors=[(2, 5), (7, 5), (5, 2), (5, 7)]),
     "of-large": _rooms(20),
     "cluster-simple-large": _rooms(20, columns=[10], doors=[(10, 10)]),
+    "four-rooms": _rooms(15, rows=[7], columns=[7], doors=[(3, 7), (11, 7), (7, 3), (7, 11)]),  # not in the paper
 }
 
 
@@ -48,7 +49,7 @@ def grid(map: str | Path, task: str = "explore", bumps: bool = True, episodes_pe
     """
     if task not in TASKS:
         raise unknown("task", task, TASKS)
-    name, text = _find(map)
+    name, text = find_map(map)
     letters = _parse(name, text)
     goals = _goals(name, letters, task)
 
@@ -143,7 +144,7 @@ def maze(rows: int, columns: int, seed: int = 0, loops: float = 0.1) -> str:
     return "\n".join(map("".join, letters))
 
 
-def _find(map: str | Path) -> tuple[str, str]:
+def find_map(map: str | Path) -> tuple[str, str]:
     """Name and text of a map given as name, path or text."""
     if map in MAPS:
         return str(map), MAPS[str(map)]

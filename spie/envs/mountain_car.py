@@ -30,6 +30,7 @@ def mountain_car() -> ContinuousTask:
         start_high=(-0.4, 0.0),
         step=drive,
         labels=("position", "velocity"),
+        view=((-1.2, 0.6), (-0.07, 0.07)),
     )
 
 
@@ -60,5 +61,6 @@ def pendulum() -> ContinuousTask:
         start_high=(math.pi + 0.1, 0.1),
         step=swing,
         observe=see_pendulum,
-        labels=("height", "side", "speed"),
+        labels=("angle", "speed"),
+        view=((-math.pi, math.pi), (-8.0, 8.0)),
     )

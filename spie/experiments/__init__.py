@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spie.errors import unknown
-from spie.experiments import grids, paper, tabular, tuned
+from spie.experiments import grids, mountain_car, paper, tabular, tuned
 from spie.experiments.search import Load
 from spie.run import Run, load
 from spie.store import Store
@@ -73,6 +73,7 @@ EXPERIMENTS = {
         Experiment("table5", "Table 5: the settings"),
         Experiment("figure1", "Figure 1: coverage of grid worlds without reward", 100, grids.figure_1),
         Experiment("figure3", "Figure 3: goal tasks, goals that move", 100, grids.figure_3),
+        Experiment("figure4", "Figure 4: MountainCar with linear features", 10, mountain_car.figure_4),
         Experiment("figure5", "Figure 5: the two MDPs"),
         Experiment("figure6", "Figure 6: where the agents go, step by step", 100, grids.figure_6),
         Experiment("figure7", "Figure 7: optimistic starts", 100, grids.figure_7),

@@ -115,3 +115,9 @@ SWEEP: dict[str, tuple[float, ...]] = {  # the printed grid and the printed choi
     "beta": (1.0, 10.0, 50.0, 100.0, 1000.0, 10000.0),
     "epsilon": (0.01, 0.05, 0.1),
 }
+
+MOUNTAIN_CAR = {  # Appendix E; the rest of what an agent needs is in docs/paper.md
+    "alpha": 0.1, "eta": 0.2, "eta_pr": 0.2, "gamma": 0.99, "gamma_sr": 0.95, "gamma_pr": 0.95, "beta": 1000.0,
+    "epsilon": 0.3, "dimension": 128,
+}  # fmt: skip
+MOUNTAIN_CAR_EPISODES = 1000
