@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spie.agents.sarsa import Sarsa
+from spie.agents.sarsa import AGENTS, Sarsa
 from spie.agents.settings_grid import MEASURES, SettingsGrid, used
 from spie.envs import grid
 from spie.envs.grids import MAPS
@@ -166,6 +166,9 @@ def _cells(where: str | MDP, agents: Sequence[str], steps: int | None, episodes:
         others, length = tabular.controls(mdp.name), paper.CHAIN_STEPS
     else:
         others, length = grids.controls(), paper.COVERAGE_STEPS
+    for agent in agents:
+        if agent not in others and agent not in AGENTS:
+            raise unknown("agent", agent, [*AGENTS, *others])
     settings = {agent: others.get(agent) or Sarsa.named(agent) for agent in agents or ("sarsa-srr",)}
     return [Run(mdp.name, agent, s, mdp, steps or length, 1, episodes) for agent, s in settings.items()]
 

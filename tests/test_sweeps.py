@@ -146,7 +146,8 @@ cli.main()
 
 
 def test_a_sweep_that_was_killed_continues_and_ends_the_same(tmp_path):
-    words = ["sweep", "table1", "alpha=0.1,0.2", "--confirm", "3", "--seeds", "5", "--results"]
+    agents = [word for agent in ("sarsa", "optimistic", "random") for word in ("--agent", agent)]  # one kernel a chain
+    words = ["sweep", "table1", "alpha=0.1,0.2", *agents, "--confirm", "3", "--seeds", "5", "--results"]
     killed = subprocess.run([sys.executable, "-c", KILLED, *words, tmp_path / "killed.db"], capture_output=True)
     assert killed.returncode == -signal.SIGKILL
     with Store(tmp_path / "killed.db") as store:
@@ -236,13 +237,13 @@ def test_the_command_prints_the_best_and_writes_the_whole_table(command, tmp_pat
         ("riverswim alpha=.1 alpha=.2", "alpha is given twice"),
         ("riverswim alpha=high", "alpha cannot be 'high'"),
         ("riverswim alpha=7", "alpha must lie in [0, 1], not 7"),
-        ("riverswim --agent sarsa-rss", 'no agent "sarsa-rss"; did you mean "sarsa-srr"'),
+        ("riverswim --agent constnat", 'no agent "constnat"; did you mean "constant"'),
         ("table1 --agent sarsa-sr-fixed", 'no agent in table1 "sarsa-sr-fixed"'),
         ("figure5", "figure5 has no settings to vary"),
         ("rivrswim", 'no experiment, environment, map or file "rivrswim"; did you mean "riverswim"'),
         ("riverswim --seeds 0", "seeds must lie between 1 and 1,000,000, not 0"),
         ("riverswim --budget soon", '"soon" is no time; write it as 90s, 10m or 2h'),
-        ("riverswim --agent sarsa-sr-pr --seeds 900", "97,200 settings x 900 seeds take about"),
+        ("riverswim --agent sarsa-sr-pr --seeds 90000", "97,200 settings x 90,000 seeds take about"),
         ("riverswim --rewards nowhere.py", "nowhere.py"),
         ("riverswim alpha=.1 --on ray --address 127.0.0.1:1", "no Ray cluster at 127.0.0.1:1"),
         ("riverswim alpha=.1 --on ray --address nonsense", "no Ray cluster at nonsense"),
