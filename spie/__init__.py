@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from spie.agents.linear_q import LinearQ, run_linear_q
 from spie.agents.sarsa import Sarsa, run_sarsa
+from spie.check import check_reward
 from spie.continuous import ContinuousEnv, ContinuousTask
 from spie.envs import grid, maze, mountain_car, pendulum, register, riverswim, sixarms
 from spie.features import FourierFeatures, convolution_features, fourier_features, td_pf, td_sf
@@ -41,6 +42,7 @@ __all__ = [
     "Path",
     "Sarsa",
     "Trace",
+    "check_reward",
     "convolution_features",
     "fourier_features",
     "fr",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import Console
 
+    from spie.continuous import ContinuousTask
     from spie.experiments import Experiment, Results
     from spie.mdp import MDP
     from spie.run import Run
@@ -42,6 +43,7 @@ def list_() -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    from spie.agents.linear_q import AGENTS as LINEAR_AGENTS
     from spie.agents.sarsa import AGENTS
     from spie.envs.grids import MAPS
     from spie.experiments import EXPERIMENTS
@@ -64,9 +66,11 @@ def list_() -> None:
         rewards.add_row(name, escape(get_reward(name).summary))
     console.print(rewards, "")
     console.print("agents", style="bold")
-    console.print(" ", ", ".join(AGENTS))
+    console.print(" ", ", ".join((*AGENTS, *LINEAR_AGENTS)))
     console.print("environments", style="bold")
-    console.print("  riverswim, sixarms,", ", ".join(MAPS), "and any map of your own in a text file")
+    console.print(
+        "  riverswim, sixarms, mountain-car, pendulum,", ", ".join(MAPS), "and any map of yours in a text file"
+    )
 
 
 @app.command()
@@ -148,7 +152,7 @@ def summary(experiment: "Experiment", r: "Run", results: "Results") -> dict[str,
     cell: dict[str, Any] = {"experiment": experiment.name, "env": r.env, "agent": r.agent, "measure": measure}
     cell |= dataclasses.asdict(ours)
     published = experiment.published.get((r.env, r.agent))
-    verdict = "control" if r.agent in CONTROLS else "no number printed"
+    verdict = "control" if r.agent.partition(" ")[0] in CONTROLS else "no number printed"
     if published is not None:
         test = agreement(ours, *published, paper.SEEDS_OF_TABLES_1_AND_3)
         verdict = "agrees" if test.agrees else "differs"
@@ -243,15 +247,17 @@ def _print_sweep(table: "Table", top: int) -> None:
     from rich.console import Console
     from rich.table import Table as Grid
 
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    headings = {"mean": "mean of the search", "confirmed_mean": "confirmed", "se": "± se", "confirmed_se": "± se"}
     for (env, agent), group in groupby(table.rows(), lambda row: (row["env"], row["agent"])):
         rows = list(group)
         names = [n for n in table if n not in ("env", "agent") and any(row[n] is not None for row in rows)]
         shown = Grid(title=f"{env}, {agent}: {table.measure}", title_justify="left", box=None)
         for name in names:
-            shown.add_column(name.replace("_", " "), justify="right")
+            shown.add_column(headings.get(name, name), justify="right")
         for row in rows[: max(1, top)]:
             shown.add_row(*(_cell(name, row[name]) for name in names))
-        Console().print(shown)
+        console.print(shown)
     Console(stderr=True).print(table.note, highlight=False, soft_wrap=True)
 
 
@@ -296,7 +302,11 @@ def report(
 @app.command()
 def show(
     environment: Annotated[
-        str, typer.Argument(metavar="MAP-OR-ENV", help="riverswim, sixarms, a named map, or a text file with a map.")
+        str,
+        typer.Argument(
+            metavar="MAP-OR-ENV",
+            help="riverswim, sixarms, mountain-car, pendulum, a named map, or a text file with a map.",
+        ),
     ],
     task: Annotated[str | None, typer.Option(help="Of a map: explore (default), goal or moving-goal.")] = None,
     gamma: Annotated[float, typer.Option(help="Discount of M, F and N.")] = 0.95,
@@ -313,8 +323,12 @@ def show(
     from rich.console import Console
 
     from spie import plots
+    from spie.experiments.mountain_car import TASKS
     from spie.mdp import DENSE_STATES
 
+    if environment in TASKS:
+        _show_continuous(TASKS[environment](), output or Path(f"{environment}.png"))
+        return
     mdp = _environment(environment, task)
     path = output or Path(f"{mdp.name}.png")
     plots.picture_format(path)
@@ -342,6 +356,25 @@ def show(
     console.print(f"wrote {path}")
 
 
+def _show_continuous(task: "ContinuousTask", path: Path) -> None:
+    """Draw random Fourier features over the state space, and which states they take for like the start."""
+    import numpy as np
+
+    from spie import plots
+    from spie.features import fourier_features
+
+    plots.picture_format(path)
+    phi_of = fourier_features(task.space)
+    phi, start = phi_of(task.seen_over_view(60)), np.empty(len(task.low))
+    task.observe((np.array(task.start_low) + task.start_high) / 2, start)
+    maps = {f"feature {i}": phi[:, :, i] / np.abs(phi).max() for i in range(7)}
+    maps["likeness to the start"] = phi @ phi_of(start)
+    print(f"{task.name}: {len(task.low)} numbers are observed, {task.n_actions} actions ({', '.join(task.actions)})")
+    print(f"{phi_of.dimension} random Fourier features of length scale 0.2, seed 0; 7 of them are drawn")
+    plots.save(plots.space_maps(maps, task.view, task.labels), path)
+    print(f"wrote {path}")
+
+
 def _environment(name: str, task: str | None) -> "MDP":
     from spie.envs import grid, riverswim, sixarms
     from spie.envs.grids import MAPS
@@ -355,7 +388,7 @@ def _environment(name: str, task: str | None) -> "MDP":
     if name not in MAPS and os.path.isdir(name):
         raise ValueError(f"{name} is a folder; give the text file of a map")
     if name not in MAPS and not os.path.isfile(name):
-        raise unknown("environment, map or file", name, [*chains, *MAPS])
+        raise unknown("environment, map or file", name, [*chains, *MAPS, "mountain-car", "pendulum"])
     return grid(name, task or "explore")
 
 
@@ -452,6 +485,33 @@ def _print_states(mdp: "MDP", s: int, shades: list[str], console: "Console") -> 
             )
             console.print(Text("").join(cells))
     console.print(f"shaded by M[:, s]: how soon and how often each state leads to s = {mdp.labels[s]}, {mark}")
+
+
+@app.command()
+def check(
+    name: Annotated[str, typer.Argument(help="An intrinsic reward. See spie list.")],
+    env: Annotated[
+        str | None, typer.Option(help="Gymnasium id of an environment (default: a maze, or MountainCar).")
+    ] = None,
+    steps: Annotated[int, typer.Option(help="Steps of a random policy to check it on.")] = 2000,
+    file: Annotated[Path | None, typer.Option("--from", help="A Python file of yours with @spie.reward.")] = None,
+) -> None:
+    """Check an intrinsic reward: numbers, episode edges, order of environments, scale, whether it fades, speed."""
+    import runpy
+
+    import gymnasium as gym
+
+    from spie.check import check_reward
+
+    if file is not None:
+        runpy.run_path(str(file))
+    if steps < 100:
+        raise ValueError(f"--steps must be 100 or more, not {steps}")
+    try:
+        chosen = None if env is None else gym.make(env)
+    except gym.error.Error as error:
+        raise ValueError(f"--env {env}: {error}") from error
+    check_reward(name, chosen, steps)
 
 
 def main() -> None:

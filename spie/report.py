@@ -19,7 +19,7 @@ import jinja2
 import numpy as np
 
 from spie import ledger, plots, stats
-from spie.experiments import CONTROLS, EXPERIMENTS, Experiment, Results, grids, paper, tabular, tuned
+from spie.experiments import CONTROLS, EXPERIMENTS, Experiment, Results, grids, mountain_car, paper, tabular, tuned
 from spie.experiments.search import Search
 from spie.mdp import MDP
 from spie.run import Run, load
@@ -285,7 +285,8 @@ def coverage_tables(results: Results, name: str) -> list[Part]:
 
 def row_of(agent: str, values: Sequence[Any]) -> Row:
     """A row without verdict; a control is marked in the name."""
-    return Row((f"{agent} ({CONTROL})", *values[1:]), "control") if agent in CONTROLS else Row(values)
+    is_control = agent.partition(" ")[0] in CONTROLS
+    return Row((f"{agent} ({CONTROL})", *values[1:]), "control") if is_control else Row(values)
 
 
 def figure_1(results: Results, name: str) -> list[Part]:
@@ -344,6 +345,89 @@ def figure_3(results: Results, name: str) -> list[Part]:
         parts.append(Table(f"{env}: {episodes} episodes, cut off at {number(run.steps)} steps", columns, rows))
     caption = "Mean steps to the goal and 95 % interval; vertical lines: the goal moves"
     return [drawing(caption, plots.curve_panels(panels)), *parts]
+
+
+BLOCK = 20  # episodes that a point of Figure 4's curves averages
+
+
+def blocks(values: Any) -> Any:
+    """Means over blocks of episodes, [seeds, episodes] to [seeds, blocks]."""
+    return np.asarray(values, np.float64).reshape(len(values), -1, BLOCK).mean(axis=2)
+
+
+def best_betas(agents: dict[str, tuple[Run, Any]]) -> list[str]:
+    """Of every agent that was searched, the beta with the most episodes that reached the flag on the tuning seeds."""
+    found = {agent: float(trace.terminated.mean()) for agent, (_, trace) in agents.items()}
+    return [
+        max((name for name in found if name.startswith(f"{a} ")), key=found.__getitem__) for a in mountain_car.TUNED
+    ]
+
+
+def flag_table(env: str, agents: dict[str, tuple[Run, Any]]) -> Table:
+    columns = "agent;goals, %;95 % interval;first 100;last 100;steps an episode;first goal;seeds without;mean bonus"
+    rows = []
+    for agent, (_, trace) in agents.items():
+        e = stats.estimate(100 * trace.terminated.mean(axis=1))
+        first = trace.first_success[trace.first_success >= 0] + 1
+        bonus = float(trace.episode_bonuses.sum() / max(1, trace.episode_steps.sum()))
+        values = (
+            agent, number(e.mean, 1), between(e.low, e.high, 1), percent(float(trace.terminated[:, :100].mean())),
+            percent(float(trace.terminated[:, -100:].mean())), number(float(trace.episode_steps.mean()), 0),
+            number(float(np.median(first)), 0) if len(first) else "never", len(trace.seeds) - len(first),
+            f"{bonus:.2g}",
+        )  # fmt: skip
+        rows.append(row_of(agent, values))
+    run, trace = next(iter(agents.values()))
+    title = (
+        f"{env}: {trace.episode_steps.shape[1]} episodes of at most {number(run.steps)} steps, {len(trace.seeds)} seeds"
+    )
+    return Table(title, columns.split(";"), rows)
+
+
+def flag_curves(agents: dict[str, tuple[Run, Any]]) -> Any:
+    """Steps, success and the sign and size of the bonus, against episodes."""
+    curves: tuple[dict[str, plots.Curve], ...] = ({}, {}, {})
+    for agent, (_, trace) in agents.items():
+        x = BLOCK * np.arange(1, trace.episode_steps.shape[1] // BLOCK + 1)
+        shown = [trace.episode_steps, 100.0 * trace.terminated]
+        if agent.startswith("linear-q-sf"):
+            shown.append(trace.episode_bonuses / np.maximum(1, trace.episode_steps))
+        for of, values in zip(curves, shown, strict=False):
+            of[agent] = plots.Curve(x, *stats.mean_curve(blocks(values)))
+    titles = ("steps of an episode", "episodes that reach the flag", "mean intrinsic reward of a step, before beta")
+    labels = ("steps", "%", "r_int")
+    return plots.curve_panels(
+        [plots.Panel(title, of, "episode", label) for title, of, label in zip(titles, curves, labels, strict=True)]
+    )
+
+
+def figure_4(results: Results, name: str) -> list[Part]:
+    """The car, example features, curves with the paper's settings and with a beta that keeps the flag; the pendulum."""
+    found = traces(results, name)
+    car, best = found["mountain-car"], best_betas(found[mountain_car.TUNING])
+    task, settings = mountain_car.TASKS["mountain-car"](), mountain_car.settings("linear-q-sf-pf")
+    phi = settings.features(task, 0)(task.seen_over_view(40))
+    maps = {f"feature {i}": phi[:, :, i] for i in range(8)}
+    betas = ", ".join(f"{beta:g}" for beta in mountain_car.SMALL_BETAS)
+    shown = [agent for agent in car if "beta=" not in agent]
+    kept = {agent: car[agent] for agent in best}
+    beta = paper.MOUNTAIN_CAR["beta"]
+    everything: list[Any] = [trace for agents in found.values() for _, trace in agents.values()]
+    failures = [line for trace in everything for line in trace.failures]
+    return [
+        drawing("(a) The task: rock up the hill to the flag; nothing is paid before", plots.mountain_car()),
+        drawing("(b) Eight of 128 random Fourier features, seed 0", plots.space_maps(maps, task.view, task.labels)),
+        drawing(
+            f"(c) With the paper's beta of {number(beta)}: mean of {BLOCK} episodes and 95 % interval",
+            flag_curves({agent: car[agent] for agent in (*mountain_car.AGENTS, "constant", "count")}),
+        ),
+        flag_table("The paper's settings, other readings and controls", {agent: car[agent] for agent in shown}),
+        drawing(f"With the best beta of {betas} for each, chosen on other seeds", flag_curves(kept)),
+        flag_table("Each with the best small beta", kept),
+        flag_table("The search for it", found[mountain_car.TUNING]),
+        flag_table("Another task, the pendulum", found["pendulum"]),
+        Lines("Runs that overflowed", failures or ["none"]),
+    ]
 
 
 def figure_5(results: Results, name: str) -> list[Part]:
@@ -500,6 +584,7 @@ BUILDERS: dict[str, Callable[[Results, str], list[Part]]] = {
     "table5": table_5,
     "figure1": figure_1,
     "figure3": figure_3,
+    "figure4": figure_4,
     "figure5": figure_5,
     "figure6": figure_6,
     "figure7": figure_7,

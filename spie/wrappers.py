@@ -180,7 +180,7 @@ class Features:
     def __init__(self, space: gym.Space[Any], n_actions: int, needs: Sequence[str], settings: Settings, phi: Any):
         from scipy.linalg.blas import dger
 
-        self.add_product = dger
+        self.dger = dger
         self.phi, self.needs = phi, needs
         self.given = not isinstance(phi, FourierFeatures | ConvolutionFeatures)
         d = phi.dimension if not self.given else np.size(phi(space.sample()))
@@ -241,14 +241,20 @@ class Features:
         if len(self.Psi):  # as td_sf, with the mean over a'
             psi = self.Psi[a] @ phi
             change = phi + (self.gamma_sr * discount) * (self.mean @ (self.Psi @ phi_next)) - psi
-            self.add_product(self.eta, phi, change, a=self.Psi[a].T, overwrite_a=1)
+            self._add_product(self.Psi[a], self.eta, change, phi)
             of["psi_norm"] = float(np.abs(psi + self.eta * change).sum())  # for phi has length 1
         if len(self.Xi):
             xi = self.Xi @ phi_next  # as td_pf, but xi(s') is wanted again
             change = phi_next + self.gamma_pr * (self.Xi @ phi) - xi
-            self.add_product(self.eta_pr, phi_next, change, a=self.Xi.T, overwrite_a=1)
+            self._add_product(self.Xi, self.eta_pr, change, phi_next)
             of["xi_norm_next"] = float(np.abs(xi + self.eta_pr * change).sum())
         return self._ordered(of, s_next)
+
+    def _add_product(self, A: Array, eta: float, x: Array, y: Array) -> None:
+        """A += eta x y^T, in place, and in pieces so small that BLAS starts no threads: they would cost far more."""
+        rows = max(1, 8192 // len(y))
+        for i in range(0, len(A), rows):
+            self.dger(eta, y, x[i : i + rows], a=A[i : i + rows].T, overwrite_a=1)
 
     def read(self, s: State, a: int, s_next: State) -> list[float]:
         """The quantities of a step that was learned from."""
@@ -364,7 +370,7 @@ class Bonus:
     def step(self, i: int, action: Any, s_next: Any, terminated: bool) -> float:
         """r_int of a step of environment i, as it is multiplied with beta."""
         self._anneal()
-        raw = self._step(i, self.states[i], self._action(action), s_next, terminated)
+        raw = self._step(i, self.states[i], self.action(action), s_next, terminated)
         if not self.settings.normalise:
             return raw
         if self.learn:
@@ -382,7 +388,7 @@ class Bonus:
             return [self.step(envs[0], actions[0], next_states[0], terminated[0])]
         self._anneal()
         steps = [
-            (self.states[i], self._action(action), s_next, 0.0 if ends else 1.0)
+            (self.states[i], self.action(action), s_next, 0.0 if ends else 1.0)
             for i, action, s_next, ends in zip(envs, actions, next_states, terminated, strict=True)
         ]
         key = self.learner.key
@@ -420,7 +426,8 @@ class Bonus:
         self.raw[i] = raw
         return raw
 
-    def _action(self, action: Any) -> int:
+    def action(self, action: Any) -> int:
+        """The number of an action; 0 where they cannot be counted."""
         return int(action) - self.first_action if self.discrete_actions else 0
 
     def _anneal(self) -> None:
@@ -441,7 +448,7 @@ class Bonus:
     def look(self, observations: Any, actions: Any, next_observations: Any) -> NDArray[np.float64]:
         """beta r_int of n steps from anywhere, as of now and without learning [n]."""
         n = len(actions)
-        a = [self._action(action) for action in actions]
+        a = [self.action(action) for action in actions]
         states, next_states = self.encode_all(observations, n), self.encode_all(next_observations, n)
         values = list(map(self.learner.look, states, a, next_states))
         raw = np.array([self.reward.function(*value) for value in values], np.float64)
@@ -595,6 +602,7 @@ class IntrinsicReward(Kept, gym.Wrapper[Any, Any, Any, Any]):
     ) -> None:
         super().__init__(env)
         settings = Settings(reward, beta, **options)
+        self.features = features
         self.bonus = Bonus(env_name(env), env.observation_space, env.action_space, 1, settings, features, learn)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:

@@ -10,11 +10,12 @@ import pytest
 
 from spie import ledger, report
 from spie.cli import main
+from spie.continuous import ContinuousTask
 from spie.envs import grid
 from spie.experiments import EXPERIMENTS, Results, paper, tabular
 from spie.run import save
 from spie.store import Store
-from spie.trace import Path, Trace
+from spie.trace import EpisodeTrace, Path, Trace
 
 SEEDS = 12  # enough for verdicts
 
@@ -30,8 +31,20 @@ def walk(run, seed):
     return Path(states[:-1], actions.astype(np.int32), states[1:], np.zeros(run.steps), -rng.random(run.steps))
 
 
+def made_up_episodes(run):
+    """The same for a run on a continuous task: ever more episodes reach the goal."""
+    n, rng = run.n_seeds, np.random.default_rng(len(run.agent))
+    ends = rng.random((n, run.episodes)) < np.linspace(0, 1, run.episodes)
+    steps = np.where(ends, 100, run.steps).astype(np.int32)
+    return EpisodeTrace(
+        repr(run.settings), np.arange(n), steps, ends.astype(float), -0.1 * steps, ends, np.full(n, -1, np.int64)
+    )
+
+
 def made_up(run, reward):
     """A trace of the shape that the run would leave, with a mean reward of our choice and a spread of 1."""
+    if isinstance(run.task, ContinuousTask):
+        return made_up_episodes(run)
     n, S = run.n_seeds, run.task.n_states
     rng = np.random.default_rng(len(run.agent))
     spread = np.resize([-1.0, 1.0], n)
@@ -353,8 +366,8 @@ def test_a_browser_shows_every_figure_without_complaint(whole):
     dom, console = browse(whole)
     assert console == []
     drawn = {name: section(dom, name).count("<svg") for name in EXPERIMENTS}
-    assert {name for name, n in drawn.items() if n} == {"figure1", "figure3", "figure5", "figure6", "figure7"}
-    assert drawn == drawn | {"figure1": 6, "figure3": 1, "figure5": 2, "figure6": 1, "figure7": 1}
+    assert {name for name, n in drawn.items() if n} == {f"figure{i}" for i in (1, 3, 4, 5, 6, 7)}
+    assert drawn == drawn | {"figure1": 6, "figure3": 1, "figure4": 4, "figure5": 2, "figure6": 1, "figure7": 1}
     assert section(dom, "animation").count("<svg") == 2  # the map and the strip
 
 

@@ -73,7 +73,7 @@ class Car(gym.Env):
 
     def step(self, action):
         self.v = float(np.clip(self.v + 0.1 * (float(np.ravel(action)[0]) - 1), -0.3, 0.3))
-        self.x = max(-1.0, self.x + self.v)
+        self.x = min(max(-1.0, self.x + self.v), 1.0)
         return self._see(), float(self.x > 0.95), self.x > 0.95, False, {}
 
 
