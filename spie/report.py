@@ -486,9 +486,14 @@ def tuned_chains(results: Results, name: str) -> list[Part]:
     return parts
 
 
+@functools.lru_cache(maxsize=1)  # of one report
+def contests(results: Results) -> dict[tuple[str, str], tuned.Contest]:
+    return tuned.chain_contests(results.seeds["tuned"])
+
+
 def chain_search(results: Results, env: str, agent: str) -> tuple[Search, Any]:
     """A search of `tuned` and the mean that it found for each of its settings."""
-    (search,) = tuned.chain_contests(results.seeds["tuned"])[env, agent].searches
+    (search,) = contests(results)[env, agent].searches
     return search, search.scores(functools.partial(load, results.store)).mean(axis=1)
 
 

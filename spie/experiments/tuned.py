@@ -5,7 +5,6 @@ a third set of seeds with the one setting that is left, because the best of many
 """
 
 from collections.abc import Sequence
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -70,7 +69,6 @@ def chain_agents(env: str) -> dict[str, Sarsa]:
     return {agent: tabular.settings(env, agent) for agent in AGENTS} | tabular.controls(env)
 
 
-@cache
 def chain_contests(seeds: int) -> dict[tuple[str, str], Contest]:
     """By chain and agent."""
     contests = {}
@@ -109,7 +107,6 @@ def _confirmed(env: str, agent: str, s: Sarsa, mdp: MDP, steps: int, seeds: int)
 # In grid worlds: a contest for each agent, one setting for all maps
 
 
-@cache
 def map_contests(seeds: int) -> dict[str, Contest]:
     """By agent."""
     agents = {agent: grids.settings(agent) for agent in MAP_AGENTS} | grids.controls()
