@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from spie.agents.deep import DQN
 from spie.agents.linear_q import LinearQ, run_linear_q
 from spie.agents.sarsa import Sarsa, run_sarsa
 from spie.check import check_reward
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "DQN",
     "MDP",
     "ContinuousEnv",
     "ContinuousTask",

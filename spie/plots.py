@@ -51,6 +51,13 @@ COLOURS = {  # chosen so that colour-blind readers tell the first ones apart; th
     "count": "#748a6e",
     "random": "#858585",
 }
+LIKE = {  # a deep agent looks like the tabular one of its kind
+    "dqn": "sarsa",
+    "dqn-mmc": "sarsa-sr-pr",
+    "rnd": "sarsa-fr",
+    "dqn-sr": "sarsa-sr",
+    "dqn-sf-pf": "sarsa-srr",
+}
 CONTROL_DASHES = {"constant": (4, 1.5), "optimistic": (2, 1.2), "count": (7, 2), "random": (1.5, 2.5)}
 SUFFIX_DASHES = {"-optimistic-bound": (6, 1.5, 1, 1.5, 1, 1.5), "-optimistic": (6, 1.5, 1, 1.5), "-fixed": (1, 1.2)}
 OPTION_DASHES: tuple[Any, ...] = ((0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)), (0, (8, 1.5)))
@@ -104,14 +111,14 @@ def line_style(agent: str) -> dict[str, Any]:
     if name in CONTROL_DASHES:  # in front, to be seen where they are as good as SARSA-SRR
         return {"color": COLOURS[name], "linestyle": (0, CONTROL_DASHES[name]), "linewidth": 1.2, "zorder": 5}
     suffix = next(filter(name.endswith, SUFFIX_DASHES), "")
-    name = name.removesuffix(suffix)
+    name = LIKE.get(name, name).removesuffix(suffix)
     agents = list(COLOURS)[: -len(CONTROL_DASHES)]
     # An agent that has no colour yet gets one by its name alone, so that it too keeps it from figure to figure.
     i = agents.index(name) if name in agents else int(hashlib.sha256(name.encode()).hexdigest(), 16) % len(agents)
     dash: Any = (1.1 * i, SUFFIX_DASHES[suffix]) if suffix else "-"  # shifted, so that equal curves show in turn
     if option:
         dash = OPTION_DASHES[int(hashlib.sha256(option.encode()).hexdigest(), 16) % len(OPTION_DASHES)]
-    hero = agent in ("sarsa-srr", "linear-q-sf-pf")
+    hero = agent in ("sarsa-srr", "linear-q-sf-pf", "dqn-sf-pf")
     return {"color": COLOURS[agents[i]], "linestyle": dash, "linewidth": 2.4 if hero else 1.6, "zorder": 3 + hero}
 
 
@@ -506,6 +513,98 @@ def _loop(ax: Axes, place: Any, turn: float, text: str, style: dict[str, Any]) -
     ha: Any = ("left" if cos > 0 else "right") if aside else "center"
     va: Any = "center" if aside else "bottom" if sin > 0 else "top"
     ax.text(x, y, text, ha=ha, va=va, **_font(text))
+
+
+class Layer(NamedTuple):
+    """A layer of a network: what it is, and the shape of what it gives."""
+
+    name: str
+    shape: tuple[int, ...]
+
+
+@matplotlib.rc_context(STYLE)
+def network_diagram(trunk: Sequence[Layer], heads: Mapping[str, Sequence[Layer]], decoder: Sequence[Layer]) -> Figure:
+    """A network (Figure 2): the trunk to the right, the heads on from its last layer, the decoder back to the left.
+
+    A head whose name ends in `|` is cut off from the trunk's gradient, which a double stroke shows.
+    """
+    rows, columns = len(heads) + 1, max(len(trunk) + max(map(len, heads.values())), len(decoder))
+    figure = _figure(7.4, 0.72 * rows + 0.2)
+    figure.set_label("network: " + ", ".join(layer.name for layer in (*trunk, *decoder)))
+    ax = figure.add_subplot()
+    ax.set(xlim=(-0.45, columns - 0.3), ylim=(-rows + 0.5, 0.3))
+    ax.axis("off")
+    middle = -(len(heads) - 1) / 2
+    for i, layer in enumerate(trunk):
+        _draw_layer(ax, (i, middle), layer, (i - 1, middle) if i else None)
+    phi = len(trunk) - 1, middle
+    for row, (name, layers) in enumerate(heads.items()):
+        for i, layer in enumerate(layers):
+            before = (phi[0] + i, -row) if i else phi
+            _draw_layer(ax, (phi[0] + i + 1, -row), layer, before, cut=i == 0 and name.endswith("|"))
+        ax.text(phi[0] + len(layers) + 0.43, -row, name.removesuffix("|"), va="center", fontweight="bold")
+    for i, layer in enumerate(decoder):
+        x = len(decoder) - 1 - i
+        _draw_layer(ax, (x, 1 - rows), layer, (x + 1, 1 - rows) if i else phi)
+    return _settled(figure)
+
+
+def _draw_layer(ax: Axes, place: Any, layer: Layer, before: Any = None, cut: bool = False) -> None:
+    """A box with the shape in it and the name below, and the arrow from the layer before."""
+    half, rise = 0.4, 0.15
+    x, y = place
+    ax.add_patch(Rectangle((x - half, y - rise), 2 * half, 2 * rise, facecolor="none", edgecolor=INK, linewidth=0.9))
+    ax.text(x, y, "×".join(map(str, layer.shape)), ha="center", va="center", fontsize=8.5)
+    ax.text(x, y - rise - 0.04, layer.name, ha="center", va="top", fontsize=7, alpha=0.8)
+    if before is None:
+        return
+    here, there = (before[0] + half, before[1]), (x - half, y)
+    if y == before[1] and x < before[0]:
+        here, there = (before[0] - half, y), (x + half, y)
+    elif y < before[1] - 1:  # down to the decoder
+        here, there = (before[0], before[1] - rise - 0.2), (x, y + rise)
+    ax.add_patch(FancyArrowPatch(here, there, color=INK, linewidth=0.9, **ARROW))
+    if cut:
+        at = (here[0] + there[0]) / 2, (here[1] + there[1]) / 2
+        ax.text(*at, "‖", ha="center", va="center", color=COLOURS["sarsa-srr"], fontweight="bold")
+
+
+@matplotlib.rc_context(STYLE)
+def film(
+    frames: Sequence[NDArray[Any]],
+    Q: Sequence[NDArray[Any]],
+    actions: Sequence[int],
+    bonuses: Sequence[float],
+    predicted: Sequence[NDArray[Any] | None],
+    path: str | Path,
+) -> None:
+    """An episode as a GIF: the frame, the frame that was expected after it, Q of every action, the bonus so far."""
+    from matplotlib.animation import FuncAnimation, PillowWriter
+
+    figure = _figure(8.4, 2.6)
+    axes = figure.subplots(1, 4, width_ratios=[1, 1, 1, 1.2])
+    grey = {"cmap": "gray", "vmin": 0, "vmax": 255}
+    images = [ax.imshow(frames[0], **grey) for ax in axes[:2]]
+    for ax, title in zip(axes, ("frame", "expected next frame", "Q", "bonus"), strict=True):
+        ax.set_title(title)
+    for ax in axes[:2]:
+        ax.set_axis_off()
+    low, high = min(map(np.min, Q)), max(map(np.max, Q))
+    bars = axes[2].bar(range(len(Q[0])), Q[0], color=COLOURS["sarsa-sr"])
+    axes[2].set_ylim(min(low, 0), max(high, 1e-9))
+    (line,) = axes[3].plot(bonuses, color=COLOURS["sarsa-srr"])
+
+    def draw_step(t: int) -> list[Any]:
+        images[0].set_data(frames[t])
+        expected = predicted[t - 1] if t else None
+        images[1].set_data(np.zeros_like(frames[t]) if expected is None else expected)
+        for a, bar in enumerate(bars):
+            bar.set_height(Q[t][a])
+            bar.set_color(COLOURS["sarsa-srr" if a == actions[t] else "sarsa-sr"])
+        line.set_data(range(t + 1), bonuses[: t + 1])
+        return []
+
+    FuncAnimation(figure, draw_step, len(frames)).save(path, PillowWriter(fps=15))
 
 
 @matplotlib.rc_context(STYLE)

@@ -19,7 +19,19 @@ import jinja2
 import numpy as np
 
 from spie import ledger, plots, stats
-from spie.experiments import CONTROLS, EXPERIMENTS, Experiment, Results, grids, mountain_car, paper, tabular, tuned
+from spie.experiments import (
+    CONTROLS,
+    EXPERIMENTS,
+    Experiment,
+    Results,
+    deep,
+    get_experiment,
+    grids,
+    mountain_car,
+    paper,
+    tabular,
+    tuned,
+)
 from spie.experiments.search import Search
 from spie.mdp import MDP
 from spie.run import Run, load
@@ -235,7 +247,7 @@ def table_5(results: Results, name: str) -> list[Part]:
 
 def settings_table(runs: Sequence[Run]) -> Table:
     """The settings that differ between the runs, and in the caption those that do not."""
-    rows = [dataclasses.asdict(run.settings) | {"steps": run.steps, "episodes": run.episodes} for run in runs]
+    rows = [_flat(dataclasses.asdict(run.settings)) | {"steps": run.steps, "episodes": run.episodes} for run in runs]
     varied = [name for name in rows[0] if len({repr(row[name]) for row in rows}) > 1]
     shared = ", ".join(f"{name} = {value}" for name, value in rows[0].items() if name not in varied)
     shown = [
@@ -243,6 +255,14 @@ def settings_table(runs: Sequence[Run]) -> Table:
         for run, row in zip(runs, rows, strict=True)
     ]
     return Table(f"All runs: {shared}", ("environment", "agent", *varied), shown, texts=2)
+
+
+def _flat(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings within settings, as those of an agent on an image task, beside the others."""
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        flat |= value if isinstance(value, dict) else {name: value}
+    return flat
 
 
 # Figures
@@ -557,6 +577,87 @@ def tuned_maps(results: Results, name: str) -> list[Part]:
     return [*parts, Lines("Tuned alike, the fastest four by mean steps", lines)]
 
 
+def figure_2(results: Results, name: str) -> list[Part]:
+    """The network, with the shapes that a state of four frames passes through."""
+    try:
+        layers = deep.network()
+    except ImportError:
+        return [Lines("", ['Drawing the network needs torch: pip install "spie-rl[deep]"'])]
+
+    def branch(*places: str, last: str = "") -> list[plots.Layer]:
+        found = [layers[place] for place in layers if place.startswith(places)]
+        names = [layer.what for layer in found]
+        names[-1] = last or names[-1]
+        return [plots.Layer(name, layer.shape) for name, layer in zip(names, found, strict=True)]
+
+    trunk = [plots.Layer("frames", deep.ATARI_SHAPE), *branch("encoder", last="FC, unit length: φ")]
+    heads = {"Q": branch("q"), "ψ|": branch("psi"), "ξ|": branch("xi")}
+    embedded, *decoder = branch(
+        "decoder.features", "decoder.first", "decoder.second", "decoder.deconv", last="next frame"
+    )
+    embedded = embedded._replace(name="FC, times action")
+    millions = sum(layer.parameters for layer in layers.values()) / 1e6
+    caption = f"{millions:.2f} million parameters; ‖: no gradient goes back; φ and the action predict the next frame"
+    return [drawing(caption, plots.network_diagram(trunk, heads, [embedded, *decoder]))]
+
+
+def atari(results: Results, name: str) -> list[Part]:
+    """Our scores within a budget beside those of the paper, which are of another."""
+    printed = paper.TABLE_2 | paper.RECONSTRUCTION
+    frames = get_experiment(name).frames
+    comparable = frames >= deep.PAPER_FRAMES
+    rows = []
+    for env, agents in traces(results, name).items():
+        for agent, (_, trace) in agents.items():
+            values = deep.score(trace)
+            ours = stats.estimate(values[~np.isnan(values)]) if not np.isnan(values).all() else None
+            episodes = float((trace.episode_steps > 0).sum(axis=1).mean())
+            mean = (None, None) if ours is None else (ours.mean, ours.sd)
+            cell = printed[env, agent]
+            rows.append(Row((env, agent, *mean, episodes, len(values), cell.mean, cell.spread)))
+    budget = f"{number(frames)} frames, {number(rows[0].values[5])} seed(s); score: mean of the last 100 episodes."
+    verdict = "" if comparable else f" Not comparable: the paper's agents had {number(deep.PAPER_FRAMES)} frames."
+    columns = ("game", "agent", "ours", "sd", "episodes", "n", "paper", "± printed")
+    return [Table(budget + verdict, columns, rows, texts=2)]
+
+
+def pixels(results: Results, name: str) -> list[Part]:
+    """Coverage and success on the image tasks; then every agent against every other."""
+    measures = {"states seen, mean over steps": ledger.area, "success": deep.late_success}
+    columns = ["agent", "states seen, mean over steps", "95 % interval", "goals found", "95 % interval"]
+    columns += ["success in the last fifth", "95 % interval", "seeds that found the goal", "n"]
+    curves: list[plots.Panel] = []
+    parts: list[Part] = []
+    for env, agents in traces(results, name).items():
+        steps = next(iter(agents.values()))[0].steps
+        x = np.linspace(0, steps, 101)
+        seen = {agent: plots.Curve(x, *stats.mean_curve(100 * t.coverage(x))) for agent, (_, t) in agents.items()}
+        goals = {agent: plots.Curve(x, *stats.mean_curve(deep.goals(t, x))) for agent, (_, t) in agents.items()}
+        curves.append(plots.Panel(env, seen, "steps", "states seen, %"))
+        curves.append(plots.Panel(env, goals, "steps", "goals found so far"))
+        rows = []
+        for agent, (_, trace) in agents.items():
+            values: list[Any] = [agent]
+            for e, digits in (
+                (stats.estimate(100 * ledger.area(trace)), 1),
+                (stats.estimate(trace.total_reward), 1),
+                (stats.estimate(100 * deep.late_success(trace)), 1),
+            ):
+                values += [number(e.mean, digits), between(e.low, e.high, digits)]
+            rows.append(row_of(agent, (*values, percent(float((trace.total_reward > 0).mean())), e.n)))
+        parts.append(Table(f"{env}: {number(steps)} steps; shares in percent", columns, rows))
+        for measure, values_of in measures.items():
+            rows = []
+            for agent, (_, ours) in agents.items():
+                found = [stats.improvement(values_of(ours), values_of(theirs)) for _, theirs in agents.values()]
+                shown = [f"{p:.2f}{'*' if low > 0.5 or high < 0.5 else ''}" for p, low, high in found]
+                shown[list(agents).index(agent)] = "–"
+                rows.append(row_of(agent, (agent, *shown)))
+            caption = f"{env}: chance that a seed of the row beats one of the column in {measure}; * 95 % sure"
+            parts.append(Table(caption, ("agent", *agents), rows))
+    return [drawing("Mean and 95 % interval", plots.curve_panels(curves)), *parts]
+
+
 def animation(results: Results) -> dict[str, Any] | None:
     """SARSA-SRR between the two rooms, seed 0 of Figure 6: the map, its path and what is shown while it rests."""
     name, agent = "figure6", "sarsa-srr"
@@ -588,6 +689,7 @@ BUILDERS: dict[str, Callable[[Results, str], list[Part]]] = {
     "readings": reading_tables,
     "table5": table_5,
     "figure1": figure_1,
+    "figure2": figure_2,
     "figure3": figure_3,
     "figure4": figure_4,
     "figure5": figure_5,
@@ -595,12 +697,15 @@ BUILDERS: dict[str, Callable[[Results, str], list[Part]]] = {
     "figure7": figure_7,
     "tuned": tuned_chains,
     "tuned-grids": tuned_maps,
+    "pixels": pixels,
+    "table2": atari,
+    "recon": atari,
 }
 
 
 def section(results: Results, e: Experiment) -> Section:
     """An experiment with its parts, or the command that is still to be run."""
-    build = BUILDERS.get(e.name, reward_tables)
+    build = BUILDERS.get(e.name.partition("@")[0], reward_tables)
     if not e.runs(1):
         return Section(e.name, e.title, "", "finished", parts=build(results, e.name))
     runs, missing = results.runs(e.name), results.missing(e.name)
@@ -618,6 +723,11 @@ def section(results: Results, e: Experiment) -> Section:
     return Section(e.name, e.title, command, "finished", facts, build(results, e.name), settings_table(single))
 
 
+def other_budgets(results: Results) -> list[str]:
+    """What was asked for with a number of frames of its own."""
+    return [name for name in results.seeds if "@" in name]
+
+
 def page(results: Results) -> str:
     """The whole page as text."""
     judgements = ledger.judge(results)
@@ -631,7 +741,7 @@ def page(results: Results) -> str:
     return environment.get_template("report.html").render(
         tally=tally(results),
         verdicts=[(verdict, counted[verdict]) for verdict in ledger.VERDICTS if counted[verdict]],
-        sections=[section(results, e) for e in EXPERIMENTS.values()],
+        sections=[section(results, get_experiment(name)) for name in [*EXPERIMENTS, *other_budgets(results)]],
         judgements=judgements,
         animation=animation(results),
         apart=stats.STANDARD_ERRORS,

@@ -28,6 +28,7 @@ LAYERS = {
     "run": BASE | {"store", "rewards"},  # knows no agent
     "experiments": BASE | {"run", "store", "agents", "envs", "wrappers", "sb3"},
     "sweeps": BASE | {"agents", "envs", "run", "store", "experiments"},
+    "tune": BASE | {"agents", "rewards", "experiments"},
     "check": BASE | {"wrappers", "agents", "envs", "rewards", "features"},
     "ledger": BASE | {"envs", "experiments", "stats"},
     "plots": BASE | {"stats"},
@@ -40,7 +41,7 @@ ONLY_IN = {
     "stable_baselines3": ("sb3",),
     "matplotlib": ("plots",),
     "ray": ("run",),
-    "optuna": ("sweeps",),
+    "optuna": ("tune",),
 }
 VECTOR_CODE = ("agents.vector", "agents.matrix")
 AT_THE_TOP_ONLY_IN = {"numba": VECTOR_CODE, "llvmlite": VECTOR_CODE, "scipy": (), "ray": (), "optuna": ()}
