@@ -143,6 +143,12 @@ class Tables:
         """The quantities of any step; a row that was never learned reads as after its first step."""
         return [max(quantity(s, s_next), floor) for quantity, floor in zip(self.quantities, self.floors, strict=True)]
 
+    def look_all(self, observations: Any, a: Sequence[int], next_observations: Any) -> list[list[float]]:
+        """The quantities of many steps, from anywhere."""
+        return list(
+            map(self.look, self.encode_all(observations, len(a)), a, self.encode_all(next_observations, len(a)))
+        )
+
     @property
     def coverage(self) -> float:
         """Share of the states that were visited."""
@@ -278,6 +284,30 @@ class Features:
         least["xi_norm_next"] = self.eta_pr * float(np.abs(s_next.phi).sum())
         values = zip(self.needs, self.read(s, a, s_next), strict=True)
         return [max(value, least.get(need, 0)) for need, value in values]
+
+    def look_all(self, observations: Any, a: Sequence[int], next_observations: Any) -> list[list[float]]:
+        """The quantities of many steps, from anywhere; at once, which is faster and rounds a little differently."""
+        phi, phi_next = (self._phi_all(seen, len(a)) for seen in (observations, next_observations))
+        of: dict[str, Array] = {"phi_norm_next": np.abs(phi_next).sum(axis=1)}
+        if len(self.Psi):
+            psi = np.empty_like(phi)
+            for action in set(a):
+                taken = np.asarray(a) == action
+                psi[taken] = phi[taken] @ self.Psi[action].T
+            of["psi_norm"] = np.maximum(np.abs(psi).sum(axis=1), self.eta * np.abs(phi).sum(axis=1))
+        if len(self.Xi):
+            xi = phi_next @ self.Xi.T
+            of["xi_norm_next"] = np.maximum(np.abs(xi).sum(axis=1), self.eta_pr * of["phi_norm_next"])
+        if self.has_cells:
+            cells = map(self._cell, _singles(next_observations, len(a)), phi_next)
+            of["visits_next"] = np.array([max(1, self.counts.get(cell, 0)) for cell in cells])
+        return np.array([of[need] for need in self.needs]).reshape(len(self.needs), len(a)).T.tolist()
+
+    def _phi_all(self, observations: Any, n: int) -> NDArray[np.float64]:
+        if self.given:
+            return np.array([self.encode(observation).phi for observation in _singles(observations, n)])
+        is_vector = isinstance(self.phi, FourierFeatures)
+        return np.asarray(self.phi(np.reshape(observations, (n, -1)) if is_vector else observations))
 
     coverage = math.nan  # of a continuous space there is none
 
@@ -447,10 +477,7 @@ class Bonus:
 
     def look(self, observations: Any, actions: Any, next_observations: Any) -> NDArray[np.float64]:
         """beta r_int of n steps from anywhere, as of now and without learning [n]."""
-        n = len(actions)
-        a = [self.action(action) for action in actions]
-        states, next_states = self.encode_all(observations, n), self.encode_all(next_observations, n)
-        values = list(map(self.learner.look, states, a, next_states))
+        values = self.learner.look_all(observations, [self.action(action) for action in actions], next_observations)
         raw = np.array([self.reward.function(*value) for value in values], np.float64)
         if not np.isfinite(raw).all():
             i = int(np.argmin(np.isfinite(raw)))
