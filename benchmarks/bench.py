@@ -24,9 +24,12 @@ from numba import njit
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
 from plain import sarsa_srr
+from plain_linear import linear_q
 
 import spie
 from reference import reference
+from spie.agents.lanes import aligned_zeros
+from spie.agents.matrix import product
 from spie.rewards import reward_names
 
 
@@ -115,7 +118,7 @@ def engine_against_numpy() -> None:
     table(f"SARSA-SRR on one core, which runs at {ghz:.2f} GHz; `at 3.6 GHz` is scaled by the clock alone", *rows)
 
 
-BUILT_IN = reward_names()
+BUILT_IN = reward_names("tables")
 
 
 @spie.reward("from a file")
@@ -166,6 +169,62 @@ def where_it_goes() -> None:
     times = race({(name, part): task.run(reward=part) for name, task in tasks.items() for part in parts}, rounds=25)
     rows = [(name, *(f"{task.ns(times[name, part]):.1f}" for part in parts)) for name, task in tasks.items()]
     table("Where the time goes, ns a step", ("task", *parts), *rows)
+
+
+@njit(nogil=True)
+def products(y, A, x, n, times):
+    """A matrix times a vector, again and again."""
+    for _ in range(times):
+        product(y, 0, A, 0, x, 0, x, 0, x, 0, n)
+
+
+def linear() -> None:
+    """Linear Q-learning on MountainCar, beside NumPy driving Gymnasium and beside the rate of its matrix products."""
+    cap, times, targets = 300, 3000, {"none": "40", "sf": "", "sf-pf": "20"}
+    agents = {reward: spie.LinearQ(reward=reward) for reward in targets}
+    steps: dict[Any, int] = {}
+
+    def engine(reward: str) -> None:
+        trace = agents[reward].run(spie.mountain_car(), cap, 1, episodes=60, threads=1)
+        steps[reward, "engine"] = int(trace.episode_steps.sum())
+
+    def plain(reward: str) -> None:
+        steps[reward, "plain"] = int(linear_q(agents[reward], 1, seed=0, cap=cap).sum())
+
+    d = agents["none"].dimension
+    A, x, y = aligned_zeros(d * d), aligned_zeros(d), aligned_zeros(d)
+    runs: dict[Any, Callable[[], Any]] = {"products": partial(products, y, A, x, d, times)}
+    runs |= {(reward, "engine"): partial(engine, reward) for reward in targets}
+    runs |= {(reward, "plain"): partial(plain, reward) for reward in targets}
+    seconds = race(runs, rounds=12)
+    rate = 2e-9 * d * d * times / seconds["products"][0]
+    header = (
+        "reward",
+        "us a step",
+        "spread",
+        "NumPy + Gymnasium, us",
+        "times faster",
+        "at least",
+        "GFLOP/s",
+        "of the rate",
+    )
+    rows = []
+    for i, (reward, target) in enumerate(targets.items()):
+        fast, slow = (1e6 * seconds[reward, which][0] / steps[reward, which] for which in ("engine", "plain"))
+        flops = i * 4 * d * d  # a matrix is multiplied once and changed once
+        work = (f"{1e-3 * flops / fast:.1f}", f"{100e-3 * flops / fast / rate:.0f} %") if flops else ("", "")
+        rows.append(
+            (
+                reward,
+                f"{fast:.2f}",
+                spread(seconds[reward, "engine"]),
+                f"{slow:.1f}",
+                f"{slow / fast:.0f}",
+                target,
+                *work,
+            )
+        )
+    table(f"Linear Q-learning, {d} features; a product with a matrix runs at {rate:.1f} GFLOP/s here", header, *rows)
 
 
 def threads() -> None:
@@ -250,6 +309,7 @@ if __name__ == "__main__":
     engine_against_numpy()
     rewards()
     where_it_goes()
+    linear()
     threads()
     start_up()
     large_maze()

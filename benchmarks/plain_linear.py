@@ -3,12 +3,13 @@
 import gymnasium as gym
 import numpy as np
 
+from spie.agents.linear_q import LinearQ
 from spie.features import fourier_features, td_pf, td_sf
 
 
-def linear_q(agent, episodes: int, seed: int) -> np.ndarray:
-    """Run the settings of `agent`, a LinearQ, on MountainCar with a reward at the flag alone; steps of each episode."""
-    env = gym.make("MountainCar-v0", max_episode_steps=1000)
+def linear_q(agent: LinearQ, episodes: int, seed: int, cap: int = 1000) -> np.ndarray:
+    """Run the settings of `agent` on MountainCar with a reward at the flag alone; steps of each episode."""
+    env = gym.make("MountainCar-v0", max_episode_steps=cap)
     env.reset(seed=seed)
     rng = np.random.default_rng(seed)
     phi_of = fourier_features(env.observation_space, agent.dimension, agent.length_scale, seed)
@@ -16,7 +17,7 @@ def linear_q(agent, episodes: int, seed: int) -> np.ndarray:
     w, Psi, Xi = np.zeros((A, d)), np.zeros((A, d, d)), np.zeros((d, d))
     lengths = np.zeros(episodes, int)
 
-    def policy(q):
+    def policy(q: np.ndarray) -> int:
         if rng.random() < agent.epsilon:
             return int(rng.random() * A)
         ties = (q >= q.max() - 1e-9 * max(1.0, abs(q.max()))).nonzero()[0]

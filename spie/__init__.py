@@ -1,5 +1,6 @@
 """spie: Successor-Predecessor Intrinsic Exploration (Yu, Burgess, Sahani and Gershman, 2023)."""
 
+from spie.agents.deep import DQN
 from spie.agents.linear_q import LinearQ, run_linear_q
 from spie.agents.sarsa import Sarsa, run_sarsa
 from spie.check import check_reward
@@ -26,6 +27,7 @@ from spie.wrappers import IntrinsicReward
 __version__ = "0.1.0"
 
 __all__ = [
+    "DQN",
     "MDP",
     "ContinuousEnv",
     "ContinuousTask",

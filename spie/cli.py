@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import Console
 
+    from spie.continuous import ContinuousTask
     from spie.experiments import Experiment, Results
     from spie.mdp import MDP
     from spie.run import Run
@@ -37,6 +38,7 @@ def list_() -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    from spie.agents.linear_q import AGENTS as LINEAR_AGENTS
     from spie.agents.sarsa import AGENTS
     from spie.envs.grids import MAPS
     from spie.experiments import EXPERIMENTS
@@ -59,15 +61,20 @@ def list_() -> None:
         rewards.add_row(name, escape(get_reward(name).summary))
     console.print(rewards, "")
     console.print("agents", style="bold")
-    console.print(" ", ", ".join(AGENTS))
+    console.print(" ", ", ".join((*AGENTS, *LINEAR_AGENTS)))
     console.print("environments", style="bold")
-    console.print("  riverswim, sixarms,", ", ".join(MAPS), "and any map of your own in a text file")
+    console.print(
+        "  riverswim, sixarms, mountain-car, pendulum,", ", ".join(MAPS), "and any map of yours in a text file"
+    )
 
 
 @app.command()
 def run(
-    names: Annotated[list[str] | None, typer.Argument(help="Experiments; none for all. See spie list.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Experiments; none for all but the long ones. See spie list.")
+    ] = None,
     seeds: Annotated[int | None, typer.Option(help="Seeds of each run (default: each experiment's own).")] = None,
+    frames: Annotated[int | None, typer.Option(help="Budget of each run of table2 and recon (paper: 10^8).")] = None,
     results: ResultsFile = None,
     on: Annotated[str, typer.Option(help="Where to run: serial (threads) or processes.")] = "serial",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a cell instead of a table.")] = False,
@@ -76,11 +83,14 @@ def run(
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from spie.experiments import EXPERIMENTS, Results, get_experiment
+    from spie.experiments import EXPERIMENTS, Results, get_experiment, with_frames
     from spie.run import execute
     from spie.store import Store
 
-    chosen = [get_experiment(name) for name in dict.fromkeys(names or EXPERIMENTS)]
+    quick = [name for name, e in EXPERIMENTS.items() if not e.long]
+    if frames is not None:
+        names = [f"{name}@{frames}" for name in names or with_frames()]
+    chosen = [get_experiment(name) for name in dict.fromkeys(names or quick)]
     if seeds is not None and not 1 <= seeds <= 1_000_000:
         raise ValueError(f"--seeds must lie between 1 and 1,000,000, not {seeds}")
     console = Console(stderr=True)
@@ -127,7 +137,7 @@ def summary(experiment: "Experiment", r: "Run", results: "Results") -> dict[str,
     assert trace is not None
     if r.episodes is not None:
         measure, values = "steps an episode", trace.episode_steps.mean(axis=1)
-    elif r.task.cells is not None:
+    elif getattr(r.task, "cells", None) is not None:
         measure, values = f"states seen in {r.steps} steps, of {r.task.n_states}", (trace.first_visit >= 0).sum(axis=1)
     else:
         measure, values = "total reward", trace.total_reward
@@ -135,7 +145,7 @@ def summary(experiment: "Experiment", r: "Run", results: "Results") -> dict[str,
     cell: dict[str, Any] = {"experiment": experiment.name, "env": r.env, "agent": r.agent, "measure": measure}
     cell |= dataclasses.asdict(ours)
     published = experiment.published.get((r.env, r.agent))
-    verdict = "control" if r.agent in CONTROLS else "no number printed"
+    verdict = "control" if r.agent.partition(" ")[0] in CONTROLS else "no number printed"
     if published is not None:
         test = agreement(ours, *published, paper.SEEDS_OF_TABLES_1_AND_3)
         verdict = "agrees" if test.agrees else "differs"
@@ -191,7 +201,11 @@ def report(
 @app.command()
 def show(
     environment: Annotated[
-        str, typer.Argument(metavar="MAP-OR-ENV", help="riverswim, sixarms, a named map, or a text file with a map.")
+        str,
+        typer.Argument(
+            metavar="MAP-OR-ENV",
+            help="riverswim, sixarms, mountain-car, pendulum, a named map, or a text file with a map.",
+        ),
     ],
     task: Annotated[str | None, typer.Option(help="Of a map: explore (default), goal or moving-goal.")] = None,
     gamma: Annotated[float, typer.Option(help="Discount of M, F and N.")] = 0.95,
@@ -208,8 +222,12 @@ def show(
     from rich.console import Console
 
     from spie import plots
+    from spie.experiments.mountain_car import TASKS
     from spie.mdp import DENSE_STATES
 
+    if environment in TASKS:
+        _show_continuous(TASKS[environment](), output or Path(f"{environment}.png"))
+        return
     mdp = _environment(environment, task)
     path = output or Path(f"{mdp.name}.png")
     plots.picture_format(path)
@@ -237,6 +255,25 @@ def show(
     console.print(f"wrote {path}")
 
 
+def _show_continuous(task: "ContinuousTask", path: Path) -> None:
+    """Draw random Fourier features over the state space, and which states they take for like the start."""
+    import numpy as np
+
+    from spie import plots
+    from spie.features import fourier_features
+
+    plots.picture_format(path)
+    phi_of = fourier_features(task.space)
+    phi, start = phi_of(task.seen_over_view(60)), np.empty(len(task.low))
+    task.observe((np.array(task.start_low) + task.start_high) / 2, start)
+    maps = {f"feature {i}": phi[:, :, i] / np.abs(phi).max() for i in range(7)}
+    maps["likeness to the start"] = phi @ phi_of(start)
+    print(f"{task.name}: {len(task.low)} numbers are observed, {task.n_actions} actions ({', '.join(task.actions)})")
+    print(f"{phi_of.dimension} random Fourier features of length scale 0.2, seed 0; 7 of them are drawn")
+    plots.save(plots.space_maps(maps, task.view, task.labels), path)
+    print(f"wrote {path}")
+
+
 def _environment(name: str, task: str | None) -> "MDP":
     from spie.envs import grid, riverswim, sixarms
     from spie.envs.grids import MAPS
@@ -250,7 +287,7 @@ def _environment(name: str, task: str | None) -> "MDP":
     if name not in MAPS and os.path.isdir(name):
         raise ValueError(f"{name} is a folder; give the text file of a map")
     if name not in MAPS and not os.path.isfile(name):
-        raise unknown("environment, map or file", name, [*chains, *MAPS])
+        raise unknown("environment, map or file", name, [*chains, *MAPS, "mountain-car", "pendulum"])
     return grid(name, task or "explore")
 
 

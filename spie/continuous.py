@@ -61,6 +61,15 @@ class ContinuousTask:
         """What can be observed."""
         return gym.spaces.Box(np.array(self.low, np.float64), np.array(self.high, np.float64), dtype=np.float64)
 
+    def seen_over_view(self, size: int) -> NDArray[np.float64]:
+        """What is observed [size, size, n] on a lattice of states over `view`: axis 1 is the state's first number."""
+        (left, right), (bottom, top) = self.view
+        seen = np.empty((size, size, len(self.low)))
+        for row, y in enumerate(np.linspace(bottom, top, size)):
+            for column, x in enumerate(np.linspace(left, right, size)):
+                self.observe(np.array([x, y]), seen[row, column])
+        return seen
+
     @functools.cached_property
     def digest(self) -> str:
         """A hash of the numbers and of the functions' text: the same environment has the same digest."""

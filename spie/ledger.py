@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from spie.envs import grid
 from spie.experiments import CONTROLS, Results, paper
 from spie.experiments.grids import COVERAGE_MAPS, GOAL_MAPS, TRANSIENT_MAP, settings
+from spie.experiments.mountain_car import SMALL_BETAS
 from spie.experiments.tabular import CHAINS
 from spie.mdp import MDP
 from spie.representations import fr, pr, sr, stationary
@@ -77,9 +78,9 @@ class Runs:
     def __init__(self, results: Results) -> None:
         self.results, self.seeds = results, math.inf
 
-    def __call__(self, key: str, env: str) -> Trace:
+    def __call__(self, key: str, env: str) -> Any:
         experiment, agent = key.split("/")
-        trace: Trace | None = self.results.trace(experiment, env, agent)
+        trace = self.results.trace(experiment, env, agent)
         if trace is None:
             raise Missing(experiment)
         self.seeds = min(self.seeds, len(trace.seeds))
@@ -559,6 +560,16 @@ def high_pay_is_rare(runs: Runs) -> list[Part]:
 # --- What the paper prints. ---
 
 
+def flag_is_kept(runs: Runs) -> list[Part]:
+    """At the paper's beta and at the largest small one."""
+    parts = []
+    for beta in BETAS[:2]:
+        ends = runs(f"figure4/linear-q-sf-pf{beta}", "mountain-car").terminated
+        share = ends[:, -100:].mean(axis=1), ends[:, :100].mean(axis=1)
+        parts.append(ratio(beta.strip() or "beta=1000", *share, floor=1))
+    return parts
+
+
 def printed_above(a: str, others: Sequence[str], envs: Sequence[str], cells: Any, seeds: float = math.inf) -> Any:
     """Where a is not printed above another; with `seeds`, not by 2 standard errors, the spread read as an sd."""
 
@@ -579,7 +590,10 @@ def printed_above(a: str, others: Sequence[str], envs: Sequence[str], cells: Any
 
 GRID_AGENTS = ("sarsa", "sarsa-sr", "sarsa-fr")
 GOALS, MOVING = (tuple(f"{name}/{task}" for name in GOAL_MAPS) for task in ("goal", "moving-goal"))
+CAR = ("mountain-car",)
+BETAS = ("", *(f" beta={beta:g}" for beta in SMALL_BETAS))
 GAMES = tuple(dict.fromkeys(game for game, _ in paper.TABLE_2))
+WITH, WITHOUT, SF_WITHOUT = (cell.mean for cell in paper.RECONSTRUCTION.values())
 SRR, SRR_FIXED = "figure1/sarsa-srr", "figure1/sarsa-srr-fixed"
 FIXED_FR = "table3/sarsa-fr-fixed", ["table1/sarsa-fr"]
 AT_GOALS = "figure3/sarsa-srr", of("figure3", "sarsa", "sarsa-sr")
@@ -847,9 +861,21 @@ CLAIMS = (
     Claim("unit-features", "Section 3", "574", "Features of unit length bring SF and PF to similar scales.",
           "norms of SF and PF over the states of MountainCar"),
     Claim("reciprocal-norms", "Section 3", "576-579",
-          "In continuous spaces a difference of reciprocal norms works better than one of norms.", "MountainCar"),
+          "In continuous spaces a difference of reciprocal norms works better than one of norms.",
+          "MountainCar, steps of an episode with SF-PF over those with norms, 1000 episodes, the paper's settings",
+          compare(episode, "figure4/linear-q-sf-pf", ["figure4/linear-q-sf-pf norms"], CAR,
+                  what="reciprocals", ceiling=1)),
     Claim("mountain-car", "Section 4", "820-825", "With linear features, r_SF-PF does significantly better than r_SF.",
-          "MountainCar, reward of the first 1000 episodes"),
+          "MountainCar, steps of an episode with SF-PF over those with SF, 1000 episodes, the paper's settings",
+          compare(episode, "figure4/linear-q-sf-pf", ["figure4/linear-q-sf"], CAR, what="SF-PF", ceiling=1)),
+    Claim("mountain-car-keeps", "Section 4", "820-825", "With r_SF-PF the flag, once found, is kept.",
+          "MountainCar, share of episodes at the flag: last 100 over first 100, at the paper's beta and at a small one",
+          flag_is_kept, ours=True),
+    Claim("mountain-car-constant", "Section 4", "820-825",
+          "r_SF-PF does better than a cost of the same scale that is the same everywhere.",
+          "MountainCar, steps of an episode with SF-PF over those with a constant cost, at each beta",
+          together(*(compare(episode, f"figure4/linear-q-sf-pf{beta}", [f"figure4/constant{beta}"], CAR,
+                             what=beta.strip() or "beta=1000", ceiling=1) for beta in BETAS)), ours=True),
     Claim("atari-best", "Abstract", "68-70",
           "DQN-SF-PF scores higher than other methods on Atari games with rare rewards.",
           "Table 2, all games and agents", unmeasured=OVER_BUDGET,
@@ -864,12 +890,14 @@ CLAIMS = (
           "Table 2", unmeasured=OVER_BUDGET, printed=printed_above("dqn-sf-pf", ["rnd"], GAMES, paper.TABLE_2)),
     Claim("atari-efficiency", "Section 4", "888-893",
           "DQN-SF-PF learns faster, too: on Montezuma's Revenge in a third of DQN-SR's frames.",
-          "frames until the score is near its final one", unmeasured=OVER_BUDGET),
+          "frames until the score is near its final one; printed: "
+          + " against ".join(f"{n / 1e6:g} million" for n in paper.FRAMES_TO_LEARN.values()), unmeasured=OVER_BUDGET),
     Claim("atari-losses", "Section 4", "873-876", "The printed weights bring the four losses to similar scales.",
           "mean of each weighted loss", unmeasured=OVER_BUDGET),
     Claim("atari-reconstruction", "Appendix D", "1212", "Without reconstruction DQN-SF-PF scores significantly less.",
-          "Montezuma's Revenge with and without", unmeasured=OVER_BUDGET),
+          f"Montezuma's Revenge with and without; printed: {WITH} and {WITHOUT}",
+          unmeasured=OVER_BUDGET),
     Claim("atari-without-reconstruction", "Appendix D", "1212", "Without it, SF-PF still scores more than SF alone.",
-          "Montezuma's Revenge, both without", unmeasured=OVER_BUDGET),
+          f"Montezuma's Revenge, both without; printed: {WITHOUT} and {SF_WITHOUT}", unmeasured=OVER_BUDGET),
 )
 # fmt: on

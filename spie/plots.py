@@ -21,7 +21,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize, to_hex, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
+from matplotlib.patches import Circle, FancyArrowPatch, Polygon, Rectangle
 from matplotlib.path import Path as Bezier
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import NDArray
@@ -43,13 +43,24 @@ COLOURS = {  # chosen so that colour-blind readers tell the first ones apart; th
     "sarsa-srr-a": "#4c93c4",
     "sarsa-srr-b": "#8a7bd0",
     "sarsa-srr-c": "#a8744f",
+    "linear-q": "#a0409b",
+    "linear-q-sf": "#2563eb",
+    "linear-q-sf-pf": "#cc3d12",
     "constant": "#6f7f99",
     "optimistic": "#93806f",
     "count": "#748a6e",
     "random": "#858585",
 }
+LIKE = {  # a deep agent looks like the tabular one of its kind
+    "dqn": "sarsa",
+    "dqn-mmc": "sarsa-sr-pr",
+    "rnd": "sarsa-fr",
+    "dqn-sr": "sarsa-sr",
+    "dqn-sf-pf": "sarsa-srr",
+}
 CONTROL_DASHES = {"constant": (4, 1.5), "optimistic": (2, 1.2), "count": (7, 2), "random": (1.5, 2.5)}
 SUFFIX_DASHES = {"-optimistic-bound": (6, 1.5, 1, 1.5, 1, 1.5), "-optimistic": (6, 1.5, 1, 1.5), "-fixed": (1, 1.2)}
+OPTION_DASHES: tuple[Any, ...] = ((0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)), (0, (8, 1.5)))
 MINUS = "\N{MINUS SIGN}"
 MOST_POINTS = 200  # of a curve: a panel shows no more
 MOST_NODES = 12  # of a diagram
@@ -92,16 +103,22 @@ class Panel(NamedTuple):
 
 
 def line_style(agent: str) -> dict[str, Any]:
-    """Colour, dash and width of an agent: SARSA-SRR stands out, variants are dotted or dash-dotted, controls quiet."""
-    if agent in CONTROL_DASHES:  # in front, to be seen where they are as good as SARSA-SRR
-        return {"color": COLOURS[agent], "linestyle": (0, CONTROL_DASHES[agent]), "linewidth": 1.2, "zorder": 5}
-    suffix = next(filter(agent.endswith, SUFFIX_DASHES), "")
-    name = agent.removesuffix(suffix)
+    """Colour, dash and width of an agent: SPIE's stands out, variants are dotted or dash-dotted, controls quiet.
+
+    "agent option" has the agent's colour.
+    """
+    name, _, option = agent.partition(" ")
+    if name in CONTROL_DASHES:  # in front, to be seen where they are as good as SARSA-SRR
+        return {"color": COLOURS[name], "linestyle": (0, CONTROL_DASHES[name]), "linewidth": 1.2, "zorder": 5}
+    suffix = next(filter(name.endswith, SUFFIX_DASHES), "")
+    name = LIKE.get(name, name).removesuffix(suffix)
     agents = list(COLOURS)[: -len(CONTROL_DASHES)]
     # An agent that has no colour yet gets one by its name alone, so that it too keeps it from figure to figure.
     i = agents.index(name) if name in agents else int(hashlib.sha256(name.encode()).hexdigest(), 16) % len(agents)
-    dash = (1.1 * i, SUFFIX_DASHES[suffix]) if suffix else "-"  # shifted, so that equal curves show in turn
-    hero = agent == "sarsa-srr"
+    dash: Any = (1.1 * i, SUFFIX_DASHES[suffix]) if suffix else "-"  # shifted, so that equal curves show in turn
+    if option:
+        dash = OPTION_DASHES[int(hashlib.sha256(option.encode()).hexdigest(), 16) % len(OPTION_DASHES)]
+    hero = agent in ("sarsa-srr", "linear-q-sf-pf", "dqn-sf-pf")
     return {"color": COLOURS[agents[i]], "linestyle": dash, "linewidth": 2.4 if hero else 1.6, "zorder": 3 + hero}
 
 
@@ -496,6 +513,123 @@ def _loop(ax: Axes, place: Any, turn: float, text: str, style: dict[str, Any]) -
     ha: Any = ("left" if cos > 0 else "right") if aside else "center"
     va: Any = "center" if aside else "bottom" if sin > 0 else "top"
     ax.text(x, y, text, ha=ha, va=va, **_font(text))
+
+
+class Layer(NamedTuple):
+    """A layer of a network: what it is, and the shape of what it gives."""
+
+    name: str
+    shape: tuple[int, ...]
+
+
+@matplotlib.rc_context(STYLE)
+def network_diagram(trunk: Sequence[Layer], heads: Mapping[str, Sequence[Layer]], decoder: Sequence[Layer]) -> Figure:
+    """A network (Figure 2): the trunk to the right, the heads on from its last layer, the decoder back to the left.
+
+    A head whose name ends in `|` is cut off from the trunk's gradient, which a double stroke shows.
+    """
+    rows, columns = len(heads) + 1, max(len(trunk) + max(map(len, heads.values())), len(decoder))
+    figure = _figure(7.4, 0.72 * rows + 0.2)
+    figure.set_label("network: " + ", ".join(layer.name for layer in (*trunk, *decoder)))
+    ax = figure.add_subplot()
+    ax.set(xlim=(-0.45, columns - 0.3), ylim=(-rows + 0.5, 0.3))
+    ax.axis("off")
+    middle = -(len(heads) - 1) / 2
+    for i, layer in enumerate(trunk):
+        _draw_layer(ax, (i, middle), layer, (i - 1, middle) if i else None)
+    phi = len(trunk) - 1, middle
+    for row, (name, layers) in enumerate(heads.items()):
+        for i, layer in enumerate(layers):
+            before = (phi[0] + i, -row) if i else phi
+            _draw_layer(ax, (phi[0] + i + 1, -row), layer, before, cut=i == 0 and name.endswith("|"))
+        ax.text(phi[0] + len(layers) + 0.43, -row, name.removesuffix("|"), va="center", fontweight="bold")
+    for i, layer in enumerate(decoder):
+        x = len(decoder) - 1 - i
+        _draw_layer(ax, (x, 1 - rows), layer, (x + 1, 1 - rows) if i else phi)
+    return _settled(figure)
+
+
+def _draw_layer(ax: Axes, place: Any, layer: Layer, before: Any = None, cut: bool = False) -> None:
+    """A box with the shape in it and the name below, and the arrow from the layer before."""
+    half, rise = 0.4, 0.15
+    x, y = place
+    ax.add_patch(Rectangle((x - half, y - rise), 2 * half, 2 * rise, facecolor="none", edgecolor=INK, linewidth=0.9))
+    ax.text(x, y, "×".join(map(str, layer.shape)), ha="center", va="center", fontsize=8.5)
+    ax.text(x, y - rise - 0.04, layer.name, ha="center", va="top", fontsize=7, alpha=0.8)
+    if before is None:
+        return
+    here, there = (before[0] + half, before[1]), (x - half, y)
+    if y == before[1] and x < before[0]:
+        here, there = (before[0] - half, y), (x + half, y)
+    elif y < before[1] - 1:  # down to the decoder
+        here, there = (before[0], before[1] - rise - 0.2), (x, y + rise)
+    ax.add_patch(FancyArrowPatch(here, there, color=INK, linewidth=0.9, **ARROW))
+    if cut:
+        at = (here[0] + there[0]) / 2, (here[1] + there[1]) / 2
+        ax.text(*at, "‖", ha="center", va="center", color=COLOURS["sarsa-srr"], fontweight="bold")
+
+
+@matplotlib.rc_context(STYLE)
+def mountain_car() -> Figure:
+    """Figure 4a: the valley, the car where an episode starts, and the flag."""
+    figure = _figure(4.2, 2.1)
+    figure.set_label("MountainCar: a car in a valley, a flag on the right hill")
+    ax = figure.add_subplot()
+    ax.set_axis_off()
+    ax.set_aspect("equal")
+
+    def hill(x: Any) -> Any:
+        return 0.45 * np.sin(3 * x) + 0.55
+
+    x = np.linspace(-1.2, 0.6, 200)
+    ax.fill_between(x, hill(x), -0.05, color=FLOOR, linewidth=0)
+    ax.plot(x, hill(x), color=INK, linewidth=1.4)
+    at = -0.5
+    turn = np.arctan2(1.35 * np.cos(3 * at), 1)
+    body = np.array([[-0.11, 0.05], [0.11, 0.05], [0.11, 0.1], [0.05, 0.15], [-0.06, 0.15], [-0.11, 0.1]])
+    rotation = np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
+    ax.add_patch(Polygon(body @ rotation + [at, hill(at)], closed=True, color=COLOURS["linear-q-sf-pf"]))
+    for wheel in (-0.065, 0.065):
+        ax.add_patch(Circle(tuple(np.array([wheel, 0.045]) @ rotation + [at, hill(at)]), 0.035, color=INK))
+    ax.plot([0.5, 0.5], [hill(0.5), hill(0.5) + 0.24], color=INK, linewidth=1.4)
+    flag = [(0.5, hill(0.5) + 0.24), (0.62, hill(0.5) + 0.19), (0.5, hill(0.5) + 0.14)]
+    ax.add_patch(Polygon(flag, closed=True, color=GOAL))
+    return _settled(figure)
+
+
+@matplotlib.rc_context(STYLE)
+def space_maps(
+    maps: Mapping[str, NDArray[Any]], view: Sequence[tuple[float, float]], labels: Sequence[str], columns: int = 4
+) -> Figure:
+    """Functions of a two-dimensional state, [rows, columns] each over `view`, on one colour scale around 0."""
+    if not maps:
+        raise ValueError("space_maps: nothing to draw; give at least one map")
+    columns = min(columns, len(maps))
+    rows = math.ceil(len(maps) / columns)
+    figure = _figure(1.85 * columns + 0.5, 1.5 * rows + 0.5)
+    figure.set_label(f"{', '.join(maps)} over {' and '.join(labels)}")
+    most = max(float(np.abs(values).max()) for values in maps.values()) or 1.0
+    norm = Normalize(-most, most)
+    (left, right), (bottom, top) = view
+    axes = []
+    for i, (name, values) in enumerate(maps.items()):
+        ax = figure.add_subplot(rows, columns, i + 1)
+        axes.append(ax)
+        ax.imshow(
+            values, cmap=HEAT, norm=norm, extent=(left, right, bottom, top), origin="lower", aspect="auto",
+            interpolation="nearest",
+        )  # fmt: skip
+        ax.set_title(name, loc="left", fontsize=9)
+        ax.set_xticks([left, right] if i + columns >= len(maps) else [])
+        ax.set_yticks([bottom, top] if i % columns == 0 else [])
+        if i + columns >= len(maps):
+            ax.set_xticklabels([_short(left), _short(right)])
+            ax.set_xlabel(labels[0], labelpad=-6)
+        if i % columns == 0:
+            ax.set_yticklabels([_short(bottom), _short(top)])
+            ax.set_ylabel(labels[1], labelpad=-12)
+    figure.colorbar(ScalarMappable(norm, HEAT), ax=axes, aspect=30, shrink=0.8)
+    return _settled(figure)
 
 
 @matplotlib.rc_context(STYLE)

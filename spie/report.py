@@ -19,7 +19,18 @@ import jinja2
 import numpy as np
 
 from spie import ledger, plots, stats
-from spie.experiments import CONTROLS, EXPERIMENTS, Experiment, Results, grids, paper, tabular
+from spie.experiments import (
+    CONTROLS,
+    EXPERIMENTS,
+    Experiment,
+    Results,
+    deep,
+    get_experiment,
+    grids,
+    mountain_car,
+    paper,
+    tabular,
+)
 from spie.mdp import MDP
 from spie.run import Run
 from spie.trace import Trace
@@ -232,7 +243,7 @@ def table_5(results: Results, name: str) -> list[Part]:
 
 def settings_table(runs: Sequence[Run]) -> Table:
     """The settings that differ between the runs, and in the caption those that do not."""
-    rows = [dataclasses.asdict(run.settings) | {"steps": run.steps, "episodes": run.episodes} for run in runs]
+    rows = [_flat(dataclasses.asdict(run.settings)) | {"steps": run.steps, "episodes": run.episodes} for run in runs]
     varied = [name for name in rows[0] if len({repr(row[name]) for row in rows}) > 1]
     shared = ", ".join(f"{name} = {value}" for name, value in rows[0].items() if name not in varied)
     shown = [
@@ -240,6 +251,14 @@ def settings_table(runs: Sequence[Run]) -> Table:
         for run, row in zip(runs, rows, strict=True)
     ]
     return Table(f"All runs: {shared}", ("environment", "agent", *varied), shown, texts=2)
+
+
+def _flat(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings within settings, as those of an agent on an image task, beside the others."""
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        flat |= value if isinstance(value, dict) else {name: value}
+    return flat
 
 
 # Figures
@@ -282,7 +301,8 @@ def coverage_tables(results: Results, name: str) -> list[Part]:
 
 def row_of(agent: str, values: Sequence[Any]) -> Row:
     """A row without verdict; a control is marked in the name."""
-    return Row((f"{agent} ({CONTROL})", *values[1:]), "control") if agent in CONTROLS else Row(values)
+    is_control = agent.partition(" ")[0] in CONTROLS
+    return Row((f"{agent} ({CONTROL})", *values[1:]), "control") if is_control else Row(values)
 
 
 def figure_1(results: Results, name: str) -> list[Part]:
@@ -343,6 +363,89 @@ def figure_3(results: Results, name: str) -> list[Part]:
     return [drawing(caption, plots.curve_panels(panels)), *parts]
 
 
+BLOCK = 20  # episodes that a point of Figure 4's curves averages
+
+
+def blocks(values: Any) -> Any:
+    """Means over blocks of episodes, [seeds, episodes] to [seeds, blocks]."""
+    return np.asarray(values, np.float64).reshape(len(values), -1, BLOCK).mean(axis=2)
+
+
+def best_betas(agents: dict[str, tuple[Run, Any]]) -> list[str]:
+    """Of every agent that was searched, the beta with the most episodes that reached the flag on the tuning seeds."""
+    found = {agent: float(trace.terminated.mean()) for agent, (_, trace) in agents.items()}
+    return [
+        max((name for name in found if name.startswith(f"{a} ")), key=found.__getitem__) for a in mountain_car.TUNED
+    ]
+
+
+def flag_table(env: str, agents: dict[str, tuple[Run, Any]]) -> Table:
+    columns = "agent;goals, %;95 % interval;first 100;last 100;steps an episode;first goal;seeds without;mean bonus"
+    rows = []
+    for agent, (_, trace) in agents.items():
+        e = stats.estimate(100 * trace.terminated.mean(axis=1))
+        first = trace.first_success[trace.first_success >= 0] + 1
+        bonus = float(trace.episode_bonuses.sum() / max(1, trace.episode_steps.sum()))
+        values = (
+            agent, number(e.mean, 1), between(e.low, e.high, 1), percent(float(trace.terminated[:, :100].mean())),
+            percent(float(trace.terminated[:, -100:].mean())), number(float(trace.episode_steps.mean()), 0),
+            number(float(np.median(first)), 0) if len(first) else "never", len(trace.seeds) - len(first),
+            f"{bonus:.2g}",
+        )  # fmt: skip
+        rows.append(row_of(agent, values))
+    run, trace = next(iter(agents.values()))
+    title = (
+        f"{env}: {trace.episode_steps.shape[1]} episodes of at most {number(run.steps)} steps, {len(trace.seeds)} seeds"
+    )
+    return Table(title, columns.split(";"), rows)
+
+
+def flag_curves(agents: dict[str, tuple[Run, Any]]) -> Any:
+    """Steps, success and the sign and size of the bonus, against episodes."""
+    curves: tuple[dict[str, plots.Curve], ...] = ({}, {}, {})
+    for agent, (_, trace) in agents.items():
+        x = BLOCK * np.arange(1, trace.episode_steps.shape[1] // BLOCK + 1)
+        shown = [trace.episode_steps, 100.0 * trace.terminated]
+        if agent.startswith("linear-q-sf"):
+            shown.append(trace.episode_bonuses / np.maximum(1, trace.episode_steps))
+        for of, values in zip(curves, shown, strict=False):
+            of[agent] = plots.Curve(x, *stats.mean_curve(blocks(values)))
+    titles = ("steps of an episode", "episodes that reach the flag", "mean intrinsic reward of a step, before beta")
+    labels = ("steps", "%", "r_int")
+    return plots.curve_panels(
+        [plots.Panel(title, of, "episode", label) for title, of, label in zip(titles, curves, labels, strict=True)]
+    )
+
+
+def figure_4(results: Results, name: str) -> list[Part]:
+    """The car, example features, curves with the paper's settings and with a beta that keeps the flag; the pendulum."""
+    found = traces(results, name)
+    car, best = found["mountain-car"], best_betas(found[mountain_car.TUNING])
+    task, settings = mountain_car.TASKS["mountain-car"](), mountain_car.settings("linear-q-sf-pf")
+    phi = settings.features(task, 0)(task.seen_over_view(40))
+    maps = {f"feature {i}": phi[:, :, i] for i in range(8)}
+    betas = ", ".join(f"{beta:g}" for beta in mountain_car.SMALL_BETAS)
+    shown = [agent for agent in car if "beta=" not in agent]
+    kept = {agent: car[agent] for agent in best}
+    beta = paper.MOUNTAIN_CAR["beta"]
+    everything: list[Any] = [trace for agents in found.values() for _, trace in agents.values()]
+    failures = [line for trace in everything for line in trace.failures]
+    return [
+        drawing("(a) The task: rock up the hill to the flag; nothing is paid before", plots.mountain_car()),
+        drawing("(b) Eight of 128 random Fourier features, seed 0", plots.space_maps(maps, task.view, task.labels)),
+        drawing(
+            f"(c) With the paper's beta of {number(beta)}: mean of {BLOCK} episodes and 95 % interval",
+            flag_curves({agent: car[agent] for agent in (*mountain_car.AGENTS, "constant", "count")}),
+        ),
+        flag_table("The paper's settings, other readings and controls", {agent: car[agent] for agent in shown}),
+        drawing(f"With the best beta of {betas} for each, chosen on other seeds", flag_curves(kept)),
+        flag_table("Each with the best small beta", kept),
+        flag_table("The search for it", found[mountain_car.TUNING]),
+        flag_table("Another task, the pendulum", found["pendulum"]),
+        Lines("Runs that overflowed", failures or ["none"]),
+    ]
+
+
 def figure_5(results: Results, name: str) -> list[Part]:
     return [drawing(env, plots.mdp_diagram(mdp())) for env, mdp in tabular.CHAINS.items()]
 
@@ -364,6 +467,87 @@ def figure_6(results: Results, name: str) -> list[Part]:
     idle_said = "Idleness: mean time since a state's last visit, over the number of states. A perfect tour has 0.5."
     drawn = drawing(f"Mean visits after so many steps; {', '.join(CONTROLS)}: {CONTROL}", maps)
     return [drawn, Table(caption, columns.split(","), rows), Lines("", [idle_said])]
+
+
+def figure_2(results: Results, name: str) -> list[Part]:
+    """The network, with the shapes that a state of four frames passes through."""
+    try:
+        layers = deep.network()
+    except ImportError:
+        return [Lines("", ['Drawing the network needs torch: pip install "spie-rl[deep]"'])]
+
+    def branch(*places: str, last: str = "") -> list[plots.Layer]:
+        found = [layers[place] for place in layers if place.startswith(places)]
+        names = [layer.what for layer in found]
+        names[-1] = last or names[-1]
+        return [plots.Layer(name, layer.shape) for name, layer in zip(names, found, strict=True)]
+
+    trunk = [plots.Layer("frames", deep.ATARI_SHAPE), *branch("encoder", last="FC, unit length: φ")]
+    heads = {"Q": branch("q"), "ψ|": branch("psi"), "ξ|": branch("xi")}
+    embedded, *decoder = branch(
+        "decoder.features", "decoder.first", "decoder.second", "decoder.deconv", last="next frame"
+    )
+    embedded = embedded._replace(name="FC, times action")
+    millions = sum(layer.parameters for layer in layers.values()) / 1e6
+    caption = f"{millions:.2f} million parameters; ‖: no gradient goes back; φ and the action predict the next frame"
+    return [drawing(caption, plots.network_diagram(trunk, heads, [embedded, *decoder]))]
+
+
+def atari(results: Results, name: str) -> list[Part]:
+    """Our scores within a budget beside those of the paper, which are of another."""
+    printed = paper.TABLE_2 | paper.RECONSTRUCTION
+    frames = get_experiment(name).frames
+    comparable = frames >= deep.PAPER_FRAMES
+    rows = []
+    for env, agents in traces(results, name).items():
+        for agent, (_, trace) in agents.items():
+            values = deep.score(trace)
+            ours = stats.estimate(values[~np.isnan(values)]) if not np.isnan(values).all() else None
+            episodes = float((trace.episode_steps > 0).sum(axis=1).mean())
+            mean = (None, None) if ours is None else (ours.mean, ours.sd)
+            cell = printed[env, agent]
+            rows.append(Row((env, agent, *mean, episodes, len(values), cell.mean, cell.spread)))
+    budget = f"{number(frames)} frames, {number(rows[0].values[5])} seed(s); score: mean of the last 100 episodes."
+    verdict = "" if comparable else f" Not comparable: the paper's agents had {number(deep.PAPER_FRAMES)} frames."
+    columns = ("game", "agent", "ours", "sd", "episodes", "n", "paper", "± printed")
+    return [Table(budget + verdict, columns, rows, texts=2)]
+
+
+def pixels(results: Results, name: str) -> list[Part]:
+    """Coverage and success on the image tasks; then every agent against every other."""
+    measures = {"states seen, mean over steps": ledger.area, "success": deep.late_success}
+    columns = ["agent", "states seen, mean over steps", "95 % interval", "goals found", "95 % interval"]
+    columns += ["success in the last fifth", "95 % interval", "seeds that found the goal", "n"]
+    curves: list[plots.Panel] = []
+    parts: list[Part] = []
+    for env, agents in traces(results, name).items():
+        steps = next(iter(agents.values()))[0].steps
+        x = np.linspace(0, steps, 101)
+        seen = {agent: plots.Curve(x, *stats.mean_curve(100 * t.coverage(x))) for agent, (_, t) in agents.items()}
+        goals = {agent: plots.Curve(x, *stats.mean_curve(deep.goals(t, x))) for agent, (_, t) in agents.items()}
+        curves.append(plots.Panel(env, seen, "steps", "states seen, %"))
+        curves.append(plots.Panel(env, goals, "steps", "goals found so far"))
+        rows = []
+        for agent, (_, trace) in agents.items():
+            values: list[Any] = [agent]
+            for e, digits in (
+                (stats.estimate(100 * ledger.area(trace)), 1),
+                (stats.estimate(trace.total_reward), 1),
+                (stats.estimate(100 * deep.late_success(trace)), 1),
+            ):
+                values += [number(e.mean, digits), between(e.low, e.high, digits)]
+            rows.append(row_of(agent, (*values, percent(float((trace.total_reward > 0).mean())), e.n)))
+        parts.append(Table(f"{env}: {number(steps)} steps; shares in percent", columns, rows))
+        for measure, values_of in measures.items():
+            rows = []
+            for agent, (_, ours) in agents.items():
+                found = [stats.improvement(values_of(ours), values_of(theirs)) for _, theirs in agents.values()]
+                shown = [f"{p:.2f}{'*' if low > 0.5 or high < 0.5 else ''}" for p, low, high in found]
+                shown[list(agents).index(agent)] = "–"
+                rows.append(row_of(agent, (agent, *shown)))
+            caption = f"{env}: chance that a seed of the row beats one of the column in {measure}; * 95 % sure"
+            parts.append(Table(caption, ("agent", *agents), rows))
+    return [drawing("Mean and 95 % interval", plots.curve_panels(curves)), *parts]
 
 
 def animation(results: Results) -> dict[str, Any] | None:
@@ -397,16 +581,21 @@ BUILDERS: dict[str, Callable[[Results, str], list[Part]]] = {
     "readings": reading_tables,
     "table5": table_5,
     "figure1": figure_1,
+    "figure2": figure_2,
     "figure3": figure_3,
+    "figure4": figure_4,
     "figure5": figure_5,
     "figure6": figure_6,
     "figure7": figure_7,
+    "pixels": pixels,
+    "table2": atari,
+    "recon": atari,
 }
 
 
 def section(results: Results, e: Experiment) -> Section:
     """An experiment with its parts, or the command that is still to be run."""
-    build = BUILDERS.get(e.name, reward_tables)
+    build = BUILDERS.get(e.name.partition("@")[0], reward_tables)
     if not e.runs(1):
         return Section(e.name, e.title, "", "finished", parts=build(results, e.name))
     runs, missing = results.runs(e.name), results.missing(e.name)
@@ -419,6 +608,11 @@ def section(results: Results, e: Experiment) -> Section:
     seconds = sum(results.store.info(run.id)["seconds"] for run in runs)
     facts = f"{len(runs)} runs of {number(runs[0].n_seeds)} seeds, {number(seconds, 1)} s"
     return Section(e.name, e.title, command, "finished", facts, build(results, e.name), settings_table(runs))
+
+
+def other_budgets(results: Results) -> list[str]:
+    """What was asked for with a number of frames of its own."""
+    return [name for name in results.seeds if "@" in name]
 
 
 def page(results: Results) -> str:
@@ -434,7 +628,7 @@ def page(results: Results) -> str:
     return environment.get_template("report.html").render(
         tally=tally(results),
         verdicts=[(verdict, counted[verdict]) for verdict in ledger.VERDICTS if counted[verdict]],
-        sections=[section(results, e) for e in EXPERIMENTS.values()],
+        sections=[section(results, get_experiment(name)) for name in [*EXPERIMENTS, *other_budgets(results)]],
         judgements=judgements,
         animation=animation(results),
         apart=stats.STANDARD_ERRORS,

@@ -132,7 +132,7 @@ def load(store: Store, run: Run) -> Any:
 
 def versions() -> dict[str, str]:
     """What the results depend on, in case they ever differ."""
-    packages = ("spie-rl", "numpy", "scipy", "numba")
+    packages = ("spie-rl", "numpy", "scipy", "numba", "torch")
     found = {"python": platform.python_version(), "engine": str(ENGINE_VERSION)}
     for package in packages:
         try:

@@ -4,6 +4,7 @@ Everything takes one value per seed, [seeds], and returns numbers. Intervals are
 seed, so that a page made twice is the same page.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -58,7 +59,7 @@ def bootstrap(values: ArrayLike, statistic: Callable[..., NDArray[np.float64]], 
 def mean_curve(values: ArrayLike, seed: int = 0) -> NDArray[np.float64]:
     """Mean of curves [seeds, points] and its 95 % bootstrap interval at each point: mean, low, high [3, points]."""
     x = np.asarray(values, np.float64)
-    weights = _weights(len(x), np.random.default_rng(seed))
+    weights = _weights(len(x), seed)
     return np.vstack([x.mean(axis=0), np.quantile(weights @ x, [0.025, 0.975], axis=0)])
 
 
@@ -82,15 +83,15 @@ def improvement(a: ArrayLike, b: ArrayLike, seed: int = 0) -> tuple[float, float
     """The probability of improvement of a over b, and its 95 % interval, the seeds of a and b resampled apart."""
     x, y = np.asarray(a, np.float64), np.asarray(b, np.float64)
     wins = (np.sign(x[:, None] - y) + 1) / 2  # a tie counts half
-    rng = np.random.default_rng(seed)
-    of_a, of_b = (_weights(len(v), rng) for v in (x, y))
+    of_a, of_b = _weights(len(x), seed), _weights(len(y), seed + 1)
     low, high = np.quantile(np.einsum("ri,ij,rj->r", of_a, wins, of_b, optimize=True), [0.025, 0.975])
     return probability_of_improvement(x, y), float(low), float(high)
 
 
-def _weights(n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+@functools.lru_cache(maxsize=8)
+def _weights(n: int, seed: int) -> NDArray[np.float64]:
     """The share of each of n seeds in each resample [RESAMPLES, n]."""
-    picks = rng.integers(n, size=(RESAMPLES, n))
+    picks = np.random.default_rng(seed).integers(n, size=(RESAMPLES, n))
     return np.array([np.bincount(row, minlength=n) for row in picks]) / n
 
 

@@ -27,13 +27,14 @@ class Trace:
     steps: NDArray[np.int64]  # [seeds] steps taken
     visits: NDArray[np.int32]  # [seeds, S] the first state of every episode counts
     first_visit: NDArray[np.int32]  # [seeds, S] step of the first visit: 0 for the first state, -1 for never
-    episode_steps: NDArray[np.int32]  # [seeds, episodes] where a number of episodes was asked for
+    episode_steps: NDArray[np.int32]  # [seeds, episodes] where a number of episodes was asked for; deep agents: all
     truncated: NDArray[np.int32]  # [seeds] episodes that were cut off
     snapshots: NDArray[np.int32]  # [seeds, asked steps, S] visits up to then
     Q: NDArray[np.float64] | None = None  # [seeds, S, A] final values, where asked for; so for the others
     M: NDArray[np.float64] | None = None  # [seeds, S, S]
     F: NDArray[np.float64] | None = None  # [seeds, S, S]
     N: NDArray[np.float64] | None = None  # [seeds, S, S]
+    episode_rewards: NDArray[np.float64] | None = None  # [seeds, episodes] of deep agents; 0 steps: no such episode
     paths: dict[int, Path] = field(default_factory=dict)  # by seed, where asked for
 
     def coverage(self, steps: ArrayLike) -> NDArray[np.float64]:

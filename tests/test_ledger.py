@@ -9,7 +9,7 @@ from scipy.stats import rankdata
 
 from spie import ledger
 from spie.envs import grid
-from spie.experiments import EXPERIMENTS, Results
+from spie.experiments import EXPERIMENTS, Results, mountain_car, paper
 from spie.experiments.grids import settings
 from spie.experiments.paper import Cell
 from spie.ledger import CLAIMS, VERDICTS, Part, judge, verdict_of
@@ -313,11 +313,24 @@ def test_an_empty_store_leaves_what_theory_and_the_printed_tables_say(tmp_path):
     assert {part.label for part in differ.parts if part.outcome == "holds"} == {"riverswim", "sixarms"}
 
 
+def shorten_figure_4(monkeypatch):
+    """From half an hour of a core to seconds: 20 short episodes, which is one point of its curves."""
+    for module, name in (
+        (paper, "MOUNTAIN_CAR_EPISODES"),
+        (mountain_car, "TUNING_EPISODES"),
+        (mountain_car, "PENDULUM_EPISODES"),
+    ):
+        monkeypatch.setattr(module, name, 20)
+    monkeypatch.setattr(mountain_car, "CAP", {"mountain-car": 30, "pendulum": 30})
+    monkeypatch.setitem(paper.MOUNTAIN_CAR, "dimension", 16)
+
+
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
-    """Every experiment with three seeds; of the readings one agent's, for each costs a kernel."""
-    with Store(tmp_path_factory.mktemp("ledger") / "tiny.db") as store:
-        for experiment in EXPERIMENTS.values():
+    """Every experiment with three seeds; of the readings one agent's, each costs a kernel; Figure 4 shortened."""
+    with Store(tmp_path_factory.mktemp("ledger") / "tiny.db") as store, pytest.MonkeyPatch.context() as monkeypatch:
+        shorten_figure_4(monkeypatch)
+        for experiment in (e for e in EXPERIMENTS.values() if not e.long):
             store.ask_for(experiment.name, 3)
             runs = experiment.runs(3)
             if experiment.name == "readings":

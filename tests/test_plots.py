@@ -275,6 +275,14 @@ def test_no_arrow_leaves_the_end_of_an_episode():
     assert sorted(texts(figure)) == ["0,0", "0,1", "a1", "all but a1: \N{MINUS SIGN}1"]
 
 
+def test_a_network_is_drawn_with_every_shape_and_where_gradients_stop():
+    layer = plots.Layer
+    trunk, decoder = [layer("frames", (4, 8, 8)), layer("FC", (5,))], [layer("FC", (64,)), layer("next frame", (8, 8))]
+    figure = plots.network_diagram(trunk, {"Q": [layer("FC", (3,))], "psi|": [layer("FC", (5,))]}, decoder)
+    assert sorted(texts(figure)) == sorted([*"frames FC FC FC FC 4×8×8 5 3 5 64 8×8 Q psi ‖".split(), "next frame"])
+    assert sum(isinstance(patch, FancyArrowPatch) for patch in figure.axes[0].patches) == 5  # into all but the frames
+
+
 def test_a_large_mdp_has_no_diagram():
     with pytest.raises(ValueError, match="a diagram holds 12 states, not 100; use state_maps"):
         plots.mdp_diagram(grid("of-small"))

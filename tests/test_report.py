@@ -10,11 +10,12 @@ import pytest
 
 from spie import ledger, report
 from spie.cli import main
+from spie.continuous import ContinuousTask
 from spie.envs import grid
-from spie.experiments import EXPERIMENTS, Results, paper, tabular
+from spie.experiments import EXPERIMENTS, Results, deep, get_experiment, paper, tabular
 from spie.run import save
 from spie.store import Store
-from spie.trace import Path, Trace
+from spie.trace import EpisodeTrace, Path, Trace
 
 SEEDS = 12  # enough for verdicts
 
@@ -30,13 +31,26 @@ def walk(run, seed):
     return Path(states[:-1], actions.astype(np.int32), states[1:], np.zeros(run.steps), -rng.random(run.steps))
 
 
+def made_up_episodes(run):
+    """The same for a run on a continuous task: ever more episodes reach the goal."""
+    n, rng = run.n_seeds, np.random.default_rng(len(run.agent))
+    ends = rng.random((n, run.episodes)) < np.linspace(0, 1, run.episodes)
+    steps = np.where(ends, 100, run.steps).astype(np.int32)
+    return EpisodeTrace(
+        repr(run.settings), np.arange(n), steps, ends.astype(float), -0.1 * steps, ends, np.full(n, -1, np.int64)
+    )
+
+
 def made_up(run, reward):
     """A trace of the shape that the run would leave, with a mean reward of our choice and a spread of 1."""
-    n, S = run.n_seeds, run.task.n_states
+    if isinstance(run.task, ContinuousTask):
+        return made_up_episodes(run)
+    n, S = run.n_seeds, getattr(run.task, "n_states", 0)
     rng = np.random.default_rng(len(run.agent))
     spread = np.resize([-1.0, 1.0], n)
     first = rng.permuted(np.tile(np.arange(S, dtype=np.int32) * 9, (n, 1)), axis=1)
     visits = rng.integers(1, 90, size=(n, S)).astype(np.int32)
+    episodes = (n, run.episodes or 3)  # of a deep agent: as many as it took
     return Trace(
         seeds=np.arange(n),
         total_reward=reward + spread,
@@ -44,11 +58,14 @@ def made_up(run, reward):
         steps=np.full(n, run.steps),
         visits=visits,
         first_visit=np.where(first > run.steps, -1, first),
-        episode_steps=rng.integers(20, 90, size=(n, run.episodes or 0)).astype(np.int32),
+        episode_steps=rng.integers(20, 90, size=episodes).astype(np.int32),
         truncated=np.zeros(n, np.int32),
         snapshots=np.stack([visits * k // 9 for k in range(len(run.snapshots))], axis=1)
         if run.snapshots
         else np.zeros((n, 0, S), np.int32),
+        episode_rewards=rng.integers(2, size=episodes).astype(float)
+        if isinstance(run.settings, deep.OnPixels | deep.OnAtari)
+        else None,
         paths={seed: walk(run, seed) for seed in run.record},
     )
 
@@ -61,7 +78,7 @@ def published(run):
 def fill(store, name, seeds=SEEDS, reward=published, runs=None):
     """Store made-up traces of an experiment, or of its first so many runs."""
     store.ask_for(name, seeds)
-    for run in EXPERIMENTS[name].runs(seeds)[:runs]:
+    for run in get_experiment(name).runs(seeds)[:runs]:
         if run.id not in store:
             save(store, run, made_up(run, reward(run)), 0.5)
 
@@ -134,6 +151,44 @@ def test_what_was_not_run_shows_its_command_and_no_number(store):
             assert "<svg" not in text
     assert "<svg" in section(page, "figure5")  # nothing to run
     assert "0.005" in section(page, "table5")
+
+
+def test_the_network_is_drawn_from_its_own_shapes(store):
+    (drawn,) = report.figure_2(Results(store), "figure2")
+    assert drawn.caption.startswith("26.37 million parameters")
+    for shape in ("4×84×84", "64×40×40", "64×20×20", "64×10×10", "1024", "2048", "18", "6400", "1×84×84"):
+        assert f">{shape}</text>" in drawn.svgs[0], shape
+
+
+def test_scores_within_a_smaller_budget_are_called_not_comparable(store):
+    fill(store, "recon")
+    fill(store, "recon@100000000")
+    page = report.page(Results(store))
+    small, whole = section(page, "recon"), section(page, "recon@100000000")
+    assert "20 000 frames" in small.replace(report.THIN, " ")
+    assert "Not comparable" in small
+    assert "Not comparable" not in whole
+    for text in (small, whole):
+        assert "551.5" in text
+        assert "398.5" in text
+
+
+def test_the_image_tasks_show_every_agent_against_every_other(store):
+    fill(store, "pixels", reward=lambda run: 5 + 9 * (run.agent == "count"))
+    tables = [part for part in report.pixels(Results(store), "pixels") if isinstance(part, report.Table)]
+    assert len(tables) == 2 * 3  # two tasks: measures, then two comparisons
+    measures = {row.values[0]: row.values for row in tables[0].rows}
+    assert measures["dqn"][3] == "5.0"
+    assert measures[f"count ({report.CONTROL})"][3] == "14.0"
+    for table in tables[1:3]:
+        names = list(table.columns[1:])
+        chances = {
+            (row.values[0].split()[0], name): row.values[1 + i] for row in table.rows for i, name in enumerate(names)
+        }
+        assert chances["dqn", "dqn"] == "–"
+        for (a, b), p in chances.items():
+            if a != b:
+                assert float(p.rstrip("*")) + float(chances[b, a].rstrip("*")) == pytest.approx(1, abs=0.011)
 
 
 def test_what_is_unfinished_says_how_far_it_is_and_shows_no_number(store):
@@ -353,8 +408,8 @@ def test_a_browser_shows_every_figure_without_complaint(whole):
     dom, console = browse(whole)
     assert console == []
     drawn = {name: section(dom, name).count("<svg") for name in EXPERIMENTS}
-    assert {name for name, n in drawn.items() if n} == {"figure1", "figure3", "figure5", "figure6", "figure7"}
-    assert drawn == drawn | {"figure1": 6, "figure3": 1, "figure5": 2, "figure6": 1, "figure7": 1}
+    figures = {"figure1": 6, "figure2": 1, "figure3": 1, "figure4": 4, "figure5": 2, "figure6": 1, "figure7": 1}
+    assert {name: n for name, n in drawn.items() if n} == figures | {"pixels": 1}
     assert section(dom, "animation").count("<svg") == 2  # the map and the strip
 
 

@@ -70,7 +70,7 @@ def specialise(
     # Unsigned words keep their type and so their names: Numba turns mixed signs into floats
     words = {name: value for name, value in constants.items() if isinstance(value, np.uint64)}
     lines += [f"{name} = np.uint64({value})\n" for name, value in words.items()]
-    filled_in = {name: value for name, value in constants.items() if name not in words}
+    filled_in = tuple((name, value) for name, value in constants.items() if name not in words)
     called = f"def intrinsic_reward({', '.join(quantities)}):\n    return reward({', '.join(reward.needs)})"
     given = {}
     for name, function in {"reward": reward.function, **(functions or {})}.items():
@@ -87,11 +87,12 @@ def specialise(
     return _with_clear_errors(compiled, f'reward "{reward.name}"' + "".join(f", {name}" for name in functions or ()))
 
 
-def _specialised(function: Callable[..., Any], constants: Mapping[str, Any]) -> str:
+@functools.lru_cache(maxsize=1000)
+def _specialised(function: Callable[..., Any], constants: tuple[tuple[str, Any], ...]) -> str:
     """The function's text with constants filled in, without the branches that they rule out."""
     own_names = function.__code__.co_varnames
     tree = ast.parse(_source(function))
-    return ast.unparse(_FillIn({name: value for name, value in constants.items() if name not in own_names}).visit(tree))
+    return ast.unparse(_FillIn({name: value for name, value in constants if name not in own_names}).visit(tree))
 
 
 class _FillIn(ast.NodeTransformer):

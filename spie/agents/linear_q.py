@@ -110,130 +110,119 @@ def cell_of(observation, low, cells_per_unit, cells):
 
 
 @no_type_check
-def linear_q_kernel(all_lanes, cap, episodes, tie_tolerance, task, features, scratch, matrices, results, finals):
-    """Q-learning with an intrinsic reward on every lane, one after the other."""
+def linear_q_kernel(lanes, cap, episodes, tie_tolerance, task, features, scratch, matrices, results, kept):
+    """Q-learning with an intrinsic reward on one lane; w, A, waiting and visits start at zero."""
     start_low, start_width, low, cells_per_unit, cells = task
-    frequencies, phases = features
-    x, observation, q, q_next, frequency, phase, phi, phi_next, psi, psi_next, xi, xi_next, change, w, visits = scratch
+    frequency, phase = features
+    x, observation, q, q_next, phi, phi_next, psi, psi_next, xi, xi_next, change, w, visits = scratch
     A, u, p, waiting = matrices  # A is Psi[0] ... Psi[ACTIONS - 1] and Xi
-    all_lengths, all_rewards, all_bonuses, all_terminated = results
-    final_w, final_A = finals
+    lengths, rewards, bonuses, terminated = results
+    lane = lanes[0]
     D, XI = len(phi), ACTIONS
     psi_norm = xi_norm_next = phi_norm_next = visits_next = 0.0
 
-    for l in range(len(all_lanes)):
-        lane = all_lanes[l]
-        w[:] = 0.0
-        A[:] = 0.0
-        waiting[:] = 0
-        visits[:] = 0
-        frequency[:] = frequencies[lane.features]
-        phase[:] = phases[lane.features]
+    for episode in range(episodes):
+        # s = env.reset(); a ~ epsilon-greedy
+        begin_episode(x, lane, start_low, start_width)
+        observe(x, observation)
+        featurise(phi, observation, frequency, phase, D)
+        if HAS_VISITS:
+            visits[cell_of(observation, low, cells_per_unit, cells)] += 1
+        for b in range(ACTIONS):
+            q[b] = dot(w, b * D, phi, 0, D)
+        greedy = greedy_actions(q, 0, ALL_ACTIONS, tie_tolerance)
+        a = epsilon_greedy(mix(lane.word), lane.epsilon, greedy, ALL_ACTIONS)
+        if HAS_PSI:
+            times(psi, a, A, phi, u, p, waiting, D)
+        if HAS_XI:
+            times(xi, XI, A, phi, u, p, waiting, D)
+        length, total_reward, total_bonus, done = 0, 0.0, 0.0, False
 
-        for episode in range(episodes):
-            # s = env.reset(); a ~ epsilon-greedy
-            begin_episode(x, lane, start_low, start_width)
+        while not done and length < cap:
+            # s', r, done = env.step(a)
+            r, done = step(x, a)
             observe(x, observation)
-            featurise(phi, observation, frequency, phase, D)
-            if HAS_VISITS:
-                visits[cell_of(observation, low, cells_per_unit, cells)] += 1
-            for b in range(ACTIONS):
-                q[b] = dot(w, b * D, phi, 0, D)
-            greedy = greedy_actions(q, 0, ALL_ACTIONS, tie_tolerance)
-            a = epsilon_greedy(mix(lane.word), lane.epsilon, greedy, ALL_ACTIONS)
-            if HAS_PSI:
-                times(psi, a, A, phi, u, p, waiting, D)
-            if HAS_XI:
-                times(xi, XI, A, phi, u, p, waiting, D)
-            length, total_reward, total_bonus, done = 0, 0.0, 0.0, False
-
-            while not done and length < cap:
-                # s', r, done = env.step(a)
-                r, done = step(x, a)
-                observe(x, observation)
-                featurise(phi_next, observation, frequency, phase, D)
-                length += 1
-                lane.steps += 1
-                lane.word += np.uint64(8) * lane.stride
-                discount = 0.0 if done else 1.0
-
-                # a' ~ epsilon-greedy on Q(s', .)
-                best = -np.inf
-                for b in range(ACTIONS):
-                    q_next[b] = dot(w, b * D, phi_next, 0, D)
-                    best = max(best, q_next[b])
-                greedy = greedy_actions(q_next, 0, ALL_ACTIONS, tie_tolerance)
-                word = mix(lane.word)
-                a_next = epsilon_greedy(word, lane.epsilon, greedy, ALL_ACTIONS)
-                overlap = dot(phi, 0, phi_next, 0, D)
-
-                # Xi = Xi + eta_PF (phi(s') + gamma_PF xi(s) - xi(s')) phi(s')^T; as |phi| = 1, xi(s') changes alike
-                if HAS_XI:
-                    times(xi_next, XI, A, phi_next, u, p, waiting, D)
-                    for i in range(D):
-                        change[i] = lane.eta_pr * (phi_next[i] + lane.gamma_pr * xi[i] - xi_next[i])
-                        xi[i] = xi_next[i] + change[i]
-                    add_outer(XI, change, phi_next, A, u, p, waiting, xi_next, D)
-                    xi_norm_next = norm_1(xi, 0, D)
-
-                # Psi[a] = Psi[a] + eta (phi(s) + gamma_SF (1 - done) psi(s', a') - psi(s, a)) phi(s)^T
-                if HAS_PSI:
-                    ahead = epsilon_greedy(word, np.uint64(0), greedy, ALL_ACTIONS) if GREEDY else a_next
-                    times(psi_next, ahead, A, phi_next, u, p, waiting, D)
-                    for i in range(D):
-                        change[i] = lane.eta * (phi[i] + lane.gamma_sr * discount * psi_next[i] - psi[i])
-                        psi[i] += change[i]
-                    psi_norm = norm_1(psi, 0, D)
-                    add_outer(a, change, phi, A, u, p, waiting, psi, D)
-                    if ahead != a_next:
-                        times(psi, a_next, A, phi_next, u, p, waiting, D)
-                    else:  # psi(s', a') is known, but for the change just made
-                        copy(psi, 0, psi_next, 0, D)
-                        if a_next == a:
-                            add_scaled(psi, 0, overlap, change, 0, D)
-
-                # r = r + beta r_int
-                if HAS_PHI_NORM:
-                    phi_norm_next = norm_1(phi_next, 0, D)
-                if HAS_VISITS:
-                    cell = cell_of(observation, low, cells_per_unit, cells)
-                    visits[cell] += 1
-                    visits_next = np.float64(visits[cell])
-                bonus = intrinsic_reward(psi_norm, xi_norm_next, phi_norm_next, visits_next)
-
-                # w[a] = w[a] + alpha (r + gamma (1 - done) max Q(s', .) - Q(s, a)) phi(s)
-                error = r + lane.beta * bonus + lane.gamma * discount * best - q[a]
-                if not np.isfinite(error):
-                    lane.stopped = lane.steps
-                    break
-                add_scaled(w, a * D, lane.alpha * error, phi, 0, D)
-                q_next[a] += lane.alpha * error * overlap
-                total_reward += r
-                total_bonus += bonus
-
-                # s = s'; a = a'
-                copy(phi, 0, phi_next, 0, D)
-                for b in range(ACTIONS):
-                    q[b] = q_next[b]
-                a = a_next
-
-            if lane.stopped >= 0:
-                break
-            all_lengths[l, episode] = length
-            all_rewards[l, episode] = total_reward
-            all_bonuses[l, episode] = total_bonus
-            all_terminated[l, episode] = done
+            featurise(phi_next, observation, frequency, phase, D)
+            length += 1
+            lane.steps += 1
             lane.word += np.uint64(8) * lane.stride
+            discount = 0.0 if done else 1.0
 
-        if len(final_w) > 0:
-            final_w[l] = w
-        if len(final_A) > 0:
-            change[:] = 0.0
-            for matrix in range(ACTIONS + 1):
-                while waiting[matrix] < WAITING:  # changes by nothing, so that all are made
-                    add_outer(matrix, change, phi, A, u, p, waiting, psi, D)
-                times(psi, matrix, A, phi, u, p, waiting, D)
-            final_A[l] = A
+            # a' ~ epsilon-greedy on Q(s', .)
+            best = -np.inf
+            for b in range(ACTIONS):
+                q_next[b] = dot(w, b * D, phi_next, 0, D)
+                best = max(best, q_next[b])
+            greedy = greedy_actions(q_next, 0, ALL_ACTIONS, tie_tolerance)
+            word = mix(lane.word)
+            a_next = epsilon_greedy(word, lane.epsilon, greedy, ALL_ACTIONS)
+            overlap = dot(phi, 0, phi_next, 0, D)
+
+            # Xi = Xi + eta_PF (phi(s') + gamma_PF xi(s) - xi(s')) phi(s')^T; as |phi| = 1, xi(s') changes alike
+            if HAS_XI:
+                times(xi_next, XI, A, phi_next, u, p, waiting, D)
+                for i in range(D):
+                    change[i] = lane.eta_pr * (phi_next[i] + lane.gamma_pr * xi[i] - xi_next[i])
+                    xi[i] = xi_next[i] + change[i]
+                add_outer(XI, change, phi_next, A, u, p, waiting, xi_next, D)
+                xi_norm_next = norm_1(xi, 0, D)
+
+            # Psi[a] = Psi[a] + eta (phi(s) + gamma_SF (1 - done) psi(s', a') - psi(s, a)) phi(s)^T
+            if HAS_PSI:
+                ahead = epsilon_greedy(word, np.uint64(0), greedy, ALL_ACTIONS) if GREEDY else a_next
+                times(psi_next, ahead, A, phi_next, u, p, waiting, D)
+                for i in range(D):
+                    change[i] = lane.eta * (phi[i] + lane.gamma_sr * discount * psi_next[i] - psi[i])
+                    psi[i] += change[i]
+                psi_norm = norm_1(psi, 0, D)
+                add_outer(a, change, phi, A, u, p, waiting, psi, D)
+                if ahead != a_next:
+                    times(psi, a_next, A, phi_next, u, p, waiting, D)
+                else:  # psi(s', a') is known, but for the change just made
+                    copy(psi, 0, psi_next, 0, D)
+                    if a_next == a:
+                        add_scaled(psi, 0, overlap, change, 0, D)
+
+            # r = r + beta r_int
+            if HAS_PHI_NORM:
+                phi_norm_next = norm_1(phi_next, 0, D)
+            if HAS_VISITS:
+                cell = cell_of(observation, low, cells_per_unit, cells)
+                visits[cell] += 1
+                visits_next = np.float64(visits[cell])
+            bonus = intrinsic_reward(psi_norm, xi_norm_next, phi_norm_next, visits_next)
+
+            # w[a] = w[a] + alpha (r + gamma (1 - done) max Q(s', .) - Q(s, a)) phi(s)
+            error = r + lane.beta * bonus + lane.gamma * discount * best - q[a]
+            if not np.isfinite(error):
+                lane.stopped = lane.steps
+                break
+            add_scaled(w, a * D, lane.alpha * error, phi, 0, D)
+            q_next[a] += lane.alpha * error * overlap
+            total_reward += r
+            total_bonus += bonus
+
+            # s = s'; a = a'
+            copy(phi, 0, phi_next, 0, D)
+            for b in range(ACTIONS):
+                q[b] = q_next[b]
+            a = a_next
+
+        if lane.stopped >= 0:
+            break
+        lengths[episode] = length
+        rewards[episode] = total_reward
+        bonuses[episode] = total_bonus
+        terminated[episode] = done
+        lane.word += np.uint64(8) * lane.stride
+
+    if kept:
+        for i in range(D):
+            change[i] = 0.0
+        for matrix in range(ACTIONS + 1):
+            while waiting[matrix] < WAITING:  # changes by nothing, so that all are made
+                add_outer(matrix, change, phi, A, u, p, waiting, psi, D)
+            times(psi, matrix, A, phi, u, p, waiting, D)
 
 
 _HELPERS = (
@@ -450,15 +439,13 @@ class _Group:
             np.array(b, np.float64) for b in (task.low, task.high, task.start_low, task.start_high)
         )
         tables = (start_low, start_high - start_low, low, s.cells / (high - low), s.cells)
-        features = (np.array(self.frequencies), np.array(self.phases))
         own = threading.local()
 
         def run(part: slice) -> None:
             if not hasattr(own, "scratch"):  # once per thread
                 own.scratch = (
                     *(np.zeros(n) for n in (len(start_low), len(low), A, A)),
-                    np.zeros((len(low), D)),
-                    *(aligned_zeros(D) for _ in range(8)),
+                    *(aligned_zeros(D) for _ in range(7)),
                     aligned_zeros(A * D),
                     np.zeros(self.n_cells, np.int64),
                 )
@@ -466,19 +453,25 @@ class _Group:
                 own.matrices = (
                     aligned_zeros((A + 1) * D * D), aligned_zeros(size), aligned_zeros(size), np.zeros(A + 1, np.int64)
                 )  # fmt: skip
-            results = (self.lengths, self.rewards, self.bonuses, self.terminated)
+            (*_, w, visits), (matrices, _, _, waiting) = own.scratch, own.matrices
+            for array in (w, visits, matrices, waiting):
+                array.fill(0)
+            lane = part.start
+            features = self.lanes["features"][lane]
             kernel(
                 self.lanes[part],
                 self.cap,
                 self.lengths.shape[1],
                 s.tie_tolerance,
                 tables,
-                features,
+                (self.frequencies[features], self.phases[features]),
                 own.scratch,
                 own.matrices,
-                tuple(array[part] for array in results),
-                tuple(array[part] for array in self.finals),
+                tuple(array[lane] for array in (self.lengths, self.rewards, self.bonuses, self.terminated)),
+                self.has_matrices,
             )
+            for final, array in zip(self.finals, (w, matrices), strict=True):
+                final[lane : lane + 1] = array[: final.shape[1]]
 
         return [(run, slice(i, i + 1)) for i in range(len(self.lanes))]
 

@@ -5,11 +5,11 @@ To add one, write its runs as a function of the number of seeds and add a line t
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spie.errors import unknown
-from spie.experiments import grids, mountain_car, paper, tabular
+from spie.experiments import deep, grids, mountain_car, paper, tabular
 from spie.run import Run, load
 from spie.store import Store
 
@@ -23,8 +23,10 @@ class Experiment:
     name: str
     title: str
     seeds: int = 1  # by default
-    runs: Callable[[int], list[Run]] = lambda seeds: []
+    runs: Callable[..., list[Run]] = lambda seeds: []
     published: Mapping[tuple[str, str], paper.Cell] = field(default_factory=dict)  # by (env, agent)
+    long: bool = False  # minutes: run by name only
+    frames: int = 0  # of a run on Atari; the same with another budget is the experiment "name@frames"
 
 
 EXPERIMENTS = {
@@ -59,21 +61,45 @@ EXPERIMENTS = {
             {(env, agent): tabular.CELLS[env, agent.split()[0]] for env, agent in tabular.READINGS},
         ),
         Experiment("table5", "Table 5: the settings"),
+        Experiment("table2", "Table 2: Atari scores", 1, deep.table_2, long=True, frames=deep.SMALL_TIER),
+        Experiment(
+            "recon",
+            "Montezuma's Revenge with and without reconstruction (Appendix D)",
+            1,
+            deep.reconstruction,
+            long=True,
+            frames=deep.SMALL_TIER,
+        ),
         Experiment("figure1", "Figure 1: coverage of grid worlds without reward", 100, grids.figure_1),
+        Experiment("figure2", "Figure 2: the network of DQN-SF-PF"),
         Experiment("figure3", "Figure 3: goal tasks, goals that move", 100, grids.figure_3),
         Experiment("figure4", "Figure 4: MountainCar with linear features", 10, mountain_car.figure_4),
         Experiment("figure5", "Figure 5: the two MDPs"),
         Experiment("figure6", "Figure 6: where the agents go, step by step", 100, grids.figure_6),
         Experiment("figure7", "Figure 7: optimistic starts", 100, grids.figure_7),
+        Experiment("pixels", "Deep agents on small image tasks (not in the paper)", 20, deep.pixels, long=True),
     )
 }
 
 
 def get_experiment(name: str) -> Experiment:
-    """The experiment known as `name`."""
-    if name not in EXPERIMENTS:
-        raise unknown("experiment", name, EXPERIMENTS)
-    return EXPERIMENTS[name]
+    """The experiment known as `name`; "table2@1000000" is Table 2 with so many frames a run."""
+    plain, at, frames = name.partition("@")
+    if plain not in EXPERIMENTS:
+        raise unknown("experiment", plain, EXPERIMENTS)
+    e = EXPERIMENTS[plain]
+    if not at:
+        return e
+    if not e.frames:
+        raise ValueError(f"{plain} has no budget in frames; those that have: {', '.join(with_frames())}")
+    if not frames.isdecimal() or int(frames) < deep.LEAST_FRAMES:
+        raise ValueError(f"{plain}: {frames or 0} frames are no budget; give {deep.LEAST_FRAMES} or more")
+    return replace(e, name=name, runs=functools.partial(e.runs, frames=int(frames)), frames=int(frames))
+
+
+def with_frames() -> list[str]:
+    """The experiments whose budget is counted in frames."""
+    return [name for name, e in EXPERIMENTS.items() if e.frames]
 
 
 class Results:

@@ -1,0 +1,275 @@
+"""The network of the deep agent (Figure 2): encoder, heads, decoder.
+
+Everything has an axis of *lanes* in front: a lane is one seed with weights of its own, and lanes that run side by side
+share each call. One lane is an ordinary network and takes the fast paths (oneDNN's convolutions, channels last);
+several become batched matrix products. Shapes in brackets: L lanes, B batch, D features.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from spie.errors import unknown
+
+Generators = Sequence[torch.Generator]  # one a lane, so that a lane's first weights do not depend on its company
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """The sizes of a network."""
+
+    convolutions: tuple[tuple[int, int, int, int], ...]  # filters, kernel, stride, padding
+    hidden: tuple[int, ...]  # layers between the convolutions and phi
+    features: int  # of phi, psi and xi
+    head: int  # units inside the SF and PF heads and of the action's embedding
+    decoder: int  # units of the decoder's first layer
+
+
+ARCHITECTURES = {
+    # Appendix, "Atari experiments": all but one of the printed tuples are input shapes, not kernels.
+    "paper": Architecture(((64, 6, 2, 0), (64, 6, 2, 2), (64, 6, 2, 2)), (), 1024, 2048, 1024),
+    "nature": Architecture(((32, 8, 4, 0), (64, 4, 2, 0), (64, 3, 1, 0)), (), 512, 1024, 512),
+    "small": Architecture(((16, 4, 4, 0),), (128,), 64, 128, 128),
+}
+
+
+def architecture(name: str) -> Architecture:
+    """The architecture known as `name`."""
+    if name not in ARCHITECTURES:
+        raise unknown("network", name, ARCHITECTURES)
+    return ARCHITECTURES[name]
+
+
+def _uniform(shape: tuple[int, ...], fan_in: float, generators: Generators) -> nn.Parameter:
+    bound = 1 / math.sqrt(fan_in)
+    lanes = [torch.empty(shape).uniform_(-bound, bound, generator=g) for g in generators]
+    return nn.Parameter(torch.stack(lanes))
+
+
+class Linear(nn.Module):
+    """x [L, B, n_in] to [L, B, n_out]."""
+
+    def __init__(self, n_in: int, n_out: int, generators: Generators) -> None:
+        super().__init__()
+        self.weight = _uniform((n_out, n_in), n_in, generators)
+        self.bias = _uniform((n_out,), n_in, generators)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if len(self.weight) == 1:  # squeeze, not [0]: its gradient is a view
+            return F.linear(x.squeeze(0), self.weight.squeeze(0), self.bias.squeeze(0)).unsqueeze(0)
+        return torch.baddbmm(self.bias.unsqueeze(1), x, self.weight.transpose(1, 2))
+
+
+class Conv(nn.Module):
+    """x [L, B, n_in, H, W] to [L, B, n_out, H', W']."""
+
+    def __init__(self, n_in: int, n_out: int, kernel: int, stride: int, padding: int, generators: Generators) -> None:
+        super().__init__()
+        self.kernel, self.stride, self.padding = kernel, stride, padding
+        self.weight = _uniform((n_out, n_in, kernel, kernel), n_in * kernel**2, generators)
+        self.bias = _uniform((n_out,), n_in * kernel**2, generators)
+
+    def size(self, n: int) -> int:
+        return (n + 2 * self.padding - self.kernel) // self.stride + 1
+
+    def forward(self, x: Tensor) -> Tensor:
+        lanes, batch, _, height, width = x.shape
+        if lanes == 1:
+            weight, bias = self.weight.squeeze(0), self.bias.squeeze(0)
+            return F.conv2d(x.squeeze(0), weight, bias, self.stride, self.padding).unsqueeze(0)
+        x = F.pad(x, [self.padding] * 4) if self.padding else x
+        patches = x.unfold(3, self.kernel, self.stride).unfold(4, self.kernel, self.stride)
+        patches = patches.movedim(2, 4).flatten(4).flatten(1, 3)  # [L, B places, n_in k k]
+        y = torch.baddbmm(self.bias.unsqueeze(1), patches, self.weight.flatten(2).transpose(1, 2))
+        return y.view(lanes, batch, self.size(height), self.size(width), -1).movedim(-1, 2)
+
+
+class Deconv(nn.Module):
+    """x [L, B, n_in, h, w] to [L, B, n_out, H, W]: the mirror of a convolution from (H, W) to (h, w)."""
+
+    def __init__(self, n_in: int, n_out: int, mirrored: Conv, size: tuple[int, int], generators: Generators) -> None:
+        super().__init__()
+        self.kernel, self.stride, self.padding = mirrored.kernel, mirrored.stride, mirrored.padding
+        self.size = size
+        fan_in = n_in * (self.kernel / self.stride) ** 2  # so many inputs meet in one pixel
+        self.weight = _uniform((n_in, n_out, self.kernel, self.kernel), fan_in, generators)
+        self.bias = _uniform((n_out,), fan_in, generators)
+
+    def forward(self, x: Tensor) -> Tensor:
+        lanes, batch, n_in, height, width = x.shape
+        n_out = self.weight.shape[2]
+        if lanes == 1 and n_out > 1:
+            extra = [
+                full - ((n - 1) * self.stride - 2 * self.padding + self.kernel)
+                for full, n in zip(self.size, (height, width), strict=True)
+            ]
+            weight, bias = self.weight.squeeze(0), self.bias.squeeze(0)
+            return F.conv_transpose2d(x.squeeze(0), weight, bias, self.stride, self.padding, extra).unsqueeze(0)
+        # One output channel: oneDNN runs at a twentieth of the speed of a matrix product and a fold.
+        patches = torch.bmm(x.movedim(2, -1).reshape(lanes, batch * height * width, n_in), self.weight.flatten(2))
+        if self.kernel == self.stride and self.padding == 0:  # patches that only touch: no sums
+            patches = patches.view(lanes, batch, height, width, n_out, self.kernel, self.kernel)
+            y = patches.permute(0, 1, 4, 2, 5, 3, 6).reshape(lanes, batch, n_out, *self.size)
+        else:
+            patches = patches.view(lanes * batch, height * width, -1).transpose(1, 2)
+            y = F.fold(patches, self.size, self.kernel, padding=self.padding, stride=self.stride)
+            y = y.view(lanes, batch, n_out, *self.size)
+        return y + self.bias[:, None, :, None, None]
+
+
+class Encoder(nn.Module):
+    """Frames, or plain vectors, to features before they are normalised."""
+
+    def __init__(self, shape: tuple[int, ...], a: Architecture, generators: Generators) -> None:
+        """shape: (channels, height, width) of an image, which is padded until the first kernel fits; or (n,)."""
+        super().__init__()
+        self.convolutions = nn.ModuleList()
+        self.sizes: list[tuple[int, int]] = []  # what each convolution reads
+        channels, *size = shape
+        self.pad = (0, 0)
+        for i, (filters, kernel, stride, padding) in enumerate(a.convolutions):
+            conv = Conv(channels, filters, kernel, stride, padding, generators)
+            if i == 0:
+                self.pad = tuple(max(kernel - n, (kernel - n - 2 * padding) % stride) for n in size)  # type: ignore[assignment]
+                size = [n + pad for n, pad in zip(size, self.pad, strict=True)]
+            if min(size) + 2 * padding < kernel:
+                raise ValueError(f"an image of {shape[1]} x {shape[2]} is too small for this network; try preset small")
+            self.sizes.append((size[0], size[1]))
+            self.convolutions.append(conv)
+            channels, size = filters, [conv.size(n) for n in size]
+        self.out = (channels, *size)
+        widths = [math.prod(self.out), *a.hidden, a.features]
+        pairs = itertools.pairwise(widths)
+        self.layers = nn.ModuleList(Linear(n_in, n_out, generators) for n_in, n_out in pairs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x [L, B, *shape] to [L, B, D]."""
+        if self.convolutions:
+            x = F.pad(x, (0, self.pad[1], 0, self.pad[0])) if any(self.pad) else x
+            if len(x) == 1:
+                x = x.squeeze(0).contiguous(memory_format=torch.channels_last).unsqueeze(0)
+            for conv in self.convolutions:
+                x = F.relu(conv(x))
+            x = x.movedim(2, -1).flatten(2)  # channels last: no copy
+        for layer in self.layers[:-1]:
+            x = F.relu(layer(x))
+        features: Tensor = self.layers[-1](x)
+        return features
+
+
+class Head(nn.Module):
+    """psi or xi of phi; with actions, of (phi, a)."""
+
+    def __init__(self, a: Architecture, actions: int, generators: Generators) -> None:
+        super().__init__()
+        self.first = Linear(a.features, a.head, generators)
+        self.second = Linear(a.head, a.features, generators)
+        self.embed = _uniform((actions, a.head), a.features, generators) if actions else None
+
+    def forward(self, phi: Tensor, action: Tensor | None = None) -> Tensor:
+        """phi [L, B, D], action [L, B] to [L, B, D]. The encoder learns nothing from it: phi's gradient stops here."""
+        hidden = self.first(phi.detach())
+        if self.embed is not None and action is not None:
+            hidden = hidden + _rows(self.embed, action)
+        features: Tensor = self.second(F.relu(hidden))
+        return features
+
+
+def _rows(table: Tensor, index: Tensor) -> Tensor:
+    """table [L, n, D] at index [L, B]: [L, B, D]."""
+    return table.gather(1, index.unsqueeze(-1).expand(-1, -1, table.shape[-1]))
+
+
+class Decoder(nn.Module):
+    """The next frame from phi and the action."""
+
+    def __init__(self, encoder: Encoder, a: Architecture, actions: int, generators: Generators) -> None:
+        super().__init__()
+        self.features = Linear(a.features, a.head, generators)
+        self.embed = Linear(actions, a.head, generators)
+        self.first = Linear(a.head, a.decoder, generators)
+        self.second = Linear(a.decoder, math.prod(encoder.out), generators)
+        self.start, self.actions = encoder.out, actions
+        self.crop = tuple(n - pad for n, pad in zip(encoder.sizes[0], encoder.pad, strict=True))
+        down = [(conv, size) for conv, size in zip(encoder.convolutions, encoder.sizes, strict=True)]
+        self.deconvolutions = nn.ModuleList()
+        for i, (conv, size) in reversed(list(enumerate(down))):
+            assert isinstance(conv, Conv)
+            n_out = conv.weight.shape[2] if i else 1
+            self.deconvolutions.append(Deconv(conv.weight.shape[1], n_out, conv, size, generators))
+
+    def forward(self, phi: Tensor, action: Tensor) -> Tensor:
+        """phi [L, B, D], action [L, B] to the frame that follows [L, B, H, W]."""
+        lanes, batch = action.shape
+        chosen = F.one_hot(action, self.actions).to(phi.dtype)
+        x = self.second(F.relu(self.first(F.relu(self.features(phi)) * self.embed(chosen))))
+        channels, height, width = self.start
+        x = x.view(lanes, batch, height, width, channels).movedim(-1, 2)
+        for deconv in self.deconvolutions[:-1]:
+            x = F.relu(deconv(x))
+        frame: Tensor = self.deconvolutions[-1](x).squeeze(2)
+        return frame[..., : self.crop[0], : self.crop[1]]
+
+
+class Network(nn.Module):
+    """phi, and from it q, psi, xi and the next frame: as many of these as an agent uses."""
+
+    def __init__(
+        self,
+        shape: tuple[int, int, int],
+        actions: int,
+        a: Architecture,
+        generators: Generators,
+        *,
+        heads: Sequence[str] = ("psi", "xi"),
+        decoder: bool = True,
+        psi_actions: bool = False,
+    ) -> None:
+        super().__init__()
+        self.encoder = Encoder(shape, a, generators)
+        self.q = Linear(a.features, actions, generators)
+        self.psi = Head(a, actions if psi_actions else 0, generators) if "psi" in heads else None
+        self.xi = Head(a, 0, generators) if "xi" in heads else None
+        self.decoder = Decoder(self.encoder, a, actions, generators) if decoder else None
+
+    def phi(self, stacks: Tensor) -> Tensor:
+        """Stacks of frames in 0 ... 1 [L, B, stack, H, W] to features of unit length [L, B, D]."""
+        return F.normalize(self.encoder(stacks), dim=-1)
+
+
+class Layer(NamedTuple):
+    """A layer as it is, for Figure 2."""
+
+    what: str  # "conv 6×6 / 2", "FC"
+    shape: tuple[int, ...]  # of what it gives for one state
+    parameters: int
+
+
+def layers(name: str, shape: tuple[int, int, int], actions: int) -> dict[str, Layer]:
+    """The layers of a network by their place in it, with the shapes that a state passes through."""
+    network = Network(shape, actions, architecture(name), [torch.Generator()])
+    found: dict[str, Layer] = {}
+
+    def note(place: str, module: nn.Module, out: Tensor) -> None:
+        what = type(module).__name__.lower()
+        what = f"{what} {module.kernel}×{module.kernel} / {module.stride}" if what != "linear" else "FC"
+        found[place] = Layer(what, tuple(out.shape[2:]), sum(p.numel() for p in module.parameters()))
+
+    for place, module in network.named_modules():
+        if isinstance(module, Linear | Conv | Deconv):
+            module.register_forward_hook(lambda module, _, out, place=place: note(place, module, out))
+    with torch.no_grad():
+        phi = network.phi(torch.zeros(1, 1, *shape))
+        network.q(phi)
+        for head in (network.psi, network.xi):
+            assert head is not None
+            head(phi)
+        assert network.decoder is not None
+        network.decoder(phi, torch.zeros(1, 1, dtype=torch.long))
+    return found

@@ -1,0 +1,337 @@
+"""Replay memory: every frame once, stacks gathered when sampled, Monte-Carlo returns filled in when an episode ends.
+
+The memory is a log of *slots*, numbered from 0 on and for ever; the last `capacity` of them are alive. A slot holds one
+frame and what was done after seeing it. The last frame of an episode has a slot too, with nothing done. Environments
+take turns in one log, so a slot says how far back its own episode's previous slot lies, 0 for the first. The walk back
+gives the stack, and where the episode has no more frames it repeats the first.
+
+Frames never change once written, so they are kept in append-only segments, in memory or as memory-mapped files. A
+checkpoint saves the small fields whole, and of the frames only what was added since the last one.
+"""
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+SEGMENT = 32_768  # slots in a segment; 231 MB of Atari frames
+SLOT = np.dtype(
+    [
+        ("reward", np.float32),  # extrinsic, as the environment paid it
+        ("bonus", np.float32),  # intrinsic, raw, when it was collected
+        ("total", np.float32),  # what the agent was paid then: both, scaled and clipped
+        ("value", np.float32),  # Monte-Carlo return from here; NaN until the episode ends
+        ("state", np.int32),  # true state after the step, where it is known
+        ("action", np.int16),
+        ("terminal", np.bool_),  # the step ended the episode (a time limit is no end: what follows still counts)
+        ("previous", np.uint16),  # so many slots back: the same episode one step earlier; 0: none
+        ("next", np.uint16),  # so many slots on: the same episode one step later; 0: none yet, or never
+    ]
+)
+_EMPTY = np.zeros((), SLOT)
+_EMPTY["value"] = np.nan
+
+
+@dataclass
+class Batch:
+    """Transitions [B] of one lane."""
+
+    frames: NDArray[np.uint8]  # [B, stack + 1, H, W]: s is all but the last, s' all but the first
+    action: NDArray[np.int64]
+    reward: NDArray[np.float32]
+    bonus: NDArray[np.float32]
+    total: NDArray[np.float32]
+    value: NDArray[np.float32]
+    state: NDArray[np.int64]
+    discount: NDArray[np.float32]  # 0 where s' ended the episode, else 1
+
+
+@dataclass
+class _Episode:
+    """An episode under way: its slots, and what was paid in them."""
+
+    slots: list[int] = field(default_factory=list)
+    rewards: list[float] = field(default_factory=list)
+
+
+class Replay:
+    """The log of `envs` environments of one agent."""
+
+    def __init__(
+        self,
+        capacity: int,
+        shape: tuple[int, int],
+        *,
+        envs: int = 1,
+        stack: int = 1,
+        gamma: float = 0.99,
+        folder: Path | None = None,
+        segment: int = SEGMENT,
+    ) -> None:
+        """folder: where the frames lie as memory-mapped files; None keeps them in memory."""
+        if capacity < 2 * (stack + 1) * envs:
+            raise ValueError(f"a replay of {capacity} steps is too small for {envs} envs; give replay={100 * envs}")
+        self.capacity, self.shape, self.stack, self.gamma = capacity, shape, stack, gamma
+        self.folder, self.segment = folder, segment
+        self.head = 0  # slots written
+        self.finished = 0  # transitions alive whose episode has ended
+        self.transitions = 0  # transitions alive
+        self._slots = np.zeros(capacity, SLOT)
+        self._segments: dict[int, NDArray[np.uint8]] = {}
+        self._episodes = [_Episode() for _ in range(envs)]
+        self._last: list[int | None] = [None] * envs  # slot of each environment's frame before this one
+        self._saved = 0  # frames on disk
+        self._hashes: dict[int, Any] = {}  # running hash of each segment, up to _saved
+
+    @staticmethod
+    def bytes_for(capacity: int, shape: tuple[int, int], segment: int = SEGMENT) -> int:
+        """Memory at most in use with `capacity` slots."""
+        frames = capacity + min(segment, capacity)  # the oldest segment stays until its last slot is dead
+        return frames * shape[0] * shape[1] + capacity * SLOT.itemsize
+
+    @property
+    def oldest(self) -> int:
+        return max(0, self.head - self.capacity)
+
+    # -- writing
+
+    def _write(self, env: int, frame: NDArray[np.uint8]) -> int:
+        slot, last = self.head, self._last[env]
+        at = self._slots[slot % self.capacity]
+        if slot >= self.capacity and at["next"]:
+            self.transitions -= 1
+            self.finished -= not np.isnan(at["value"])
+        self._slots[slot % self.capacity] = _EMPTY
+        index, offset = divmod(slot, self.segment)
+        if offset == 0:
+            self._open(index)
+        self._segments[index][offset] = frame
+        self.head += 1
+        if last is not None and last >= self.oldest:
+            at["previous"] = slot - last
+            self._slots[last % self.capacity]["next"] = slot - last
+            self.transitions += 1
+        self._last[env] = slot
+        return slot
+
+    def add(
+        self,
+        env: int,
+        frame: NDArray[np.uint8],
+        action: int,
+        reward: float,
+        total: float,
+        *,
+        bonus: float = 0.0,
+        terminal: bool = False,
+        state: int = -1,
+    ) -> None:
+        """`action` was taken after seeing `frame`, and paid `reward`, which with the bonus makes `total`."""
+        slot = self._write(env, frame)
+        at = self._slots[slot % self.capacity]
+        at["action"], at["reward"], at["bonus"], at["total"] = action, reward, bonus, total
+        at["terminal"], at["state"] = terminal, state
+        self._episodes[env].slots.append(slot)
+        self._episodes[env].rewards.append(total)
+
+    def end(self, env: int, last_frame: NDArray[np.uint8], value: float = 0.0) -> None:
+        """An episode is over: its last frame, and what would have come after it (0 unless it was cut off)."""
+        self._write(env, last_frame)
+        self._last[env] = None
+        episode = self._episodes[env]
+        returns = monte_carlo(episode.rewards, self.gamma, value)
+        slots = np.array(episode.slots)
+        alive = slots >= self.oldest
+        self._slots["value"][slots[alive] % self.capacity] = returns[alive]
+        self.finished += int(alive.sum())
+        self._episodes[env] = _Episode()
+
+    def _open(self, index: int) -> None:
+        shape = (self.segment, *self.shape)
+        if self.folder is None:
+            self._segments[index] = np.empty(shape, np.uint8)
+        else:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            path = self.folder / segment_name(index)
+            with open(path, "wb") as file:
+                _reserve(file.fileno(), int(np.prod(shape)))
+            self._segments[index] = np.memmap(path, np.uint8, "r+", shape=shape)
+        for old in [i for i in self._segments if (i + 1) * self.segment <= self.oldest]:
+            del self._segments[old]  # a file stays as long as a checkpoint names it
+
+    # -- reading
+
+    def gather(self, slots: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """The frames of any slots [...] as [..., H, W]."""
+        frames = np.empty((slots.size, *self.shape), np.uint8)
+        index, offset = np.divmod(slots.ravel(), self.segment)
+        for i in np.unique(index) if len(self._segments) > 1 else index[:1]:
+            here = index == i
+            frames[here] = self._segments[i][offset[here]]
+        return frames.reshape(*slots.shape, *self.shape)
+
+    def _history(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The slots of each stack [B, stack], oldest first; where the episode began later, its first one again."""
+        chain = np.empty((len(slots), self.stack), np.int64)
+        for i in reversed(range(self.stack)):
+            chain[:, i] = slots
+            slots = slots - self._slots["previous"][slots % self.capacity]
+        return chain
+
+    def sample(self, batch: int, rng: np.random.Generator, *, finished: bool = False) -> Batch:
+        """Transitions at random; `finished`: only of episodes that have ended, whose return is therefore known."""
+        slots = np.empty(0, np.int64)
+        for _ in range(20):
+            drawn = rng.integers(self.oldest, self.head, 2 * batch)
+            slots = np.concatenate([slots, drawn[self._usable(drawn, finished)]])
+            if len(slots) >= batch:
+                break
+        else:  # hardly any are usable: look at all of them
+            usable = np.arange(self.oldest, self.head)
+            usable = usable[self._usable(usable, finished)]
+            if len(usable) == 0:
+                raise ValueError("the replay has no transition to sample yet")
+            slots = rng.choice(usable, batch)
+        return self.transitions_at(slots[:batch])
+
+    def _usable(self, slots: NDArray[np.int64], finished: bool) -> NDArray[np.bool_]:
+        rows = self._slots[slots % self.capacity]
+        usable: NDArray[np.bool_] = rows["next"] > 0
+        if finished:
+            usable &= ~np.isnan(rows["value"])
+        if self.stack > 1 and self.oldest > 0:  # the oldest ones have lost part of their stack
+            usable &= self._history(slots)[:, 0] >= self.oldest
+        return usable
+
+    def transitions_at(self, slots: NDArray[np.int64]) -> Batch:
+        """The transitions that begin in these slots."""
+        rows = self._slots[slots % self.capacity]
+        chain = np.concatenate([self._history(slots), (slots + rows["next"])[:, None]], axis=1)
+        return Batch(
+            self.gather(chain),
+            rows["action"].astype(np.int64),
+            rows["reward"],
+            rows["bonus"],
+            rows["total"],
+            rows["value"],
+            rows["state"].astype(np.int64),
+            1 - rows["terminal"].astype(np.float32),
+        )
+
+    # -- checkpoints
+
+    def save_frames(self, folder: Path) -> list[dict[str, Any]]:
+        """Bring the segment files in `folder` up to date; what a checkpoint has to name: file, slots, hash."""
+        folder.mkdir(parents=True, exist_ok=True)
+        first = max(self._saved, self.oldest // self.segment * self.segment)
+        size = int(np.prod(self.shape))
+        for index in range(first // self.segment, -(-self.head // self.segment)):
+            begin = max(first - index * self.segment, 0)
+            end = min(self.head - index * self.segment, self.segment)
+            frames = self._segments[index]
+            if isinstance(frames, np.memmap):
+                frames.flush()
+            else:
+                path = folder / segment_name(index)
+                with open(path, "r+b" if path.exists() else "w+b") as file:
+                    file.truncate(begin * size)  # what a run that was killed had added
+                    file.seek(begin * size)
+                    file.write(frames[begin:end].data)
+                    file.flush()
+                    os.fsync(file.fileno())
+            digest = self._hashes.setdefault(index, hashlib.sha256())
+            digest.update(frames[begin:end].data)
+        self._saved = self.head
+        alive = range(self.oldest // self.segment, -(-self.head // self.segment))
+        self._hashes = {index: self._hashes[index] for index in alive}
+        return [
+            {
+                "file": segment_name(index),
+                "slots": min(self.head - index * self.segment, self.segment),
+                "sha256": self._hashes[index].copy().hexdigest(),
+            }
+            for index in alive
+        ]
+
+    def fields(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """All but the frames: arrays, and plain values."""
+        alive = np.arange(self.oldest, self.head) % self.capacity
+        values = {
+            "capacity": self.capacity,
+            "segment": self.segment,
+            "head": self.head,
+            "finished": self.finished,
+            "transitions": self.transitions,
+            "last": list(self._last),
+        }
+        arrays: dict[str, NDArray[Any]] = {"slots": self._slots[alive]}
+        for env, episode in enumerate(self._episodes):
+            arrays[f"episode{env}/slots"] = np.array(episode.slots, np.int64)
+            arrays[f"episode{env}/rewards"] = np.array(episode.rewards, np.float64)
+        return arrays, values
+
+    def restore(
+        self,
+        arrays: Mapping[str, NDArray[Any]],
+        values: Mapping[str, Any],
+        folder: Path,
+        segments: Sequence[Mapping[str, Any]],
+    ) -> None:
+        """Back to a checkpoint: what `fields` and `save_frames` gave. Raises ValueError where a segment is damaged."""
+        if (values["capacity"], values["segment"]) != (self.capacity, self.segment):
+            raise ValueError(f"the replay saved has another size ({values['capacity']}, not {self.capacity})")
+        self.head, self.finished, self.transitions = values["head"], values["finished"], values["transitions"]
+        self._last = list(values["last"])
+        self._slots[np.arange(self.oldest, self.head) % self.capacity] = arrays["slots"]
+        for env in range(len(self._episodes)):
+            slots, rewards = arrays[f"episode{env}/slots"].tolist(), arrays[f"episode{env}/rewards"].tolist()
+            self._episodes[env] = _Episode(slots, rewards)
+        shape = (self.segment, *self.shape)
+        first, last = self.oldest // self.segment, -(-self.head // self.segment)
+        if len(segments) != last - first:
+            raise ValueError(f"{len(segments)} segments of frames are named where {last - first} are needed")
+        for index, named in enumerate(segments, first):
+            path, n = folder / segment_name(index), min(self.head - index * self.segment, self.segment)
+            size = int(n * np.prod(self.shape))
+            if not path.exists() or path.stat().st_size < size:
+                raise ValueError(f"{path} is missing or too short")
+            digest = self._hashes[index] = hashlib.sha256()
+            if self.folder is None:
+                frames = np.empty(shape, np.uint8)
+                with open(path, "rb") as file:
+                    file.readinto(frames[:n].data)
+            else:
+                with open(path, "r+b") as file:  # a file that was not memory-mapped ends with its frames
+                    _reserve(file.fileno(), int(np.prod(shape)))
+                frames = np.memmap(path, np.uint8, "r+", shape=shape)
+            digest.update(frames[:n].data)
+            if digest.hexdigest() != named["sha256"]:
+                raise ValueError(f"{path} is damaged: it is not what was written")
+            self._segments[index] = frames
+        self._saved = self.head
+
+
+def _reserve(file: int, size: int) -> None:
+    """Room for a whole memory map at once: a full disk is an error here, and would be a crash later."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, size)
+    else:
+        os.ftruncate(file, size)
+
+
+def segment_name(index: int) -> str:
+    return f"frames-{index:06}.u8"
+
+
+def monte_carlo(rewards: Sequence[float], gamma: float, value: float = 0.0) -> NDArray[np.float32]:
+    """sum_k gamma^k r_{t+k} from each step t of an episode on; `value` is what would have come after its end."""
+    returns = np.empty(len(rewards), np.float32)
+    for t in range(len(rewards) - 1, -1, -1):
+        value = rewards[t] + gamma * value
+        returns[t] = value
+    return returns

@@ -1,0 +1,174 @@
+"""Deep agents: small image tasks, many seeds side by side; Atari (Table 2, Appendix D) within a budget of frames."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spie.agents.deep import DQN
+from spie.envs.atari import make_atari
+from spie.envs.pixels import make_pixels
+from spie.experiments import paper
+from spie.mdp import MDP
+from spie.run import Run
+from spie.trace import Trace
+
+if TYPE_CHECKING:
+    from spie.agents.networks import Layer
+
+ATARI_SHAPE = (4, 84, 84)
+PAPER_FRAMES = 10**8
+SMALL_TIER, LEAST_FRAMES = 20_000, 1_000
+RECON_GAME = "montezuma-revenge"
+PIXEL_STEPS = {"four-rooms": 30_000, "cluster-hard": 40_000}
+PIXEL_AGENTS = ("dqn", "dqn-mmc", "rnd", "dqn-sr", "dqn-sf-pf")
+
+
+@dataclass(frozen=True)
+class OnPixels:
+    """A deep agent on an image task, as the settings of a run."""
+
+    agent: DQN
+    task: str
+    max_steps: int  # of an episode
+    version: int = 1  # raised when the agent gives other numbers for the same run
+
+    def seconds_per_step(self, mdp: MDP) -> float:
+        """About how long a step of one seed takes on one core, among 20 of them."""
+        return 4e-4
+
+    def run(self, mdp: MDP, steps: int, seeds: int | Sequence[int], **_: Any) -> Trace:
+        """All seeds in one process, on one thread: small networks leave a core idle otherwise."""
+        from spie.agents.stacked import run_stacked  # loads torch
+
+        n = seeds if isinstance(seeds, int) else len(seeds)
+        return run_stacked(self.agent, make_pixels(self.task, n, max_steps=self.max_steps), seeds, steps)
+
+
+def pixels(seeds: int) -> list[Run]:
+    """The paper's five agents and two controls, with the settings for small tasks."""
+    agents = {name: DQN.named(name, preset="small") for name in PIXEL_AGENTS}
+    agents |= {name: DQN.named(f"dqn-{name}", preset="small") for name in ("constant", "count")}
+    tasks = {task: make_pixels(task) for task in PIXEL_STEPS}
+    return [
+        Run(task, name, OnPixels(agent, task, env.max_steps or 0), env.mdp, PIXEL_STEPS[task], seeds)
+        for task, env in tasks.items()
+        for name, agent in agents.items()
+    ]
+
+
+def late_success(trace: Trace) -> NDArray[np.float64]:
+    """Of the episodes that end in the last fifth of the steps, the share that reach the goal [seeds]."""
+    assert trace.episode_rewards is not None
+    ends = np.cumsum(trace.episode_steps, axis=1)
+    late = (trace.episode_steps > 0) & (ends > 0.8 * trace.steps[:, None])
+    return np.asarray((late & (trace.episode_rewards > 0)).sum(axis=1) / np.maximum(late.sum(axis=1), 1))
+
+
+def goals(trace: Trace, steps: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Goals reached by each of the given steps [seeds, len(steps)]."""
+    assert trace.episode_rewards is not None
+    ends = np.where(trace.episode_rewards > 0, np.cumsum(trace.episode_steps, axis=1), np.inf)
+    return np.array([np.searchsorted(np.sort(row), steps, side="right") for row in ends], np.float64)
+
+
+@dataclass(frozen=True)
+class Game:
+    """An Atari game, as the task of a run, under the protocol of Machado et al. (2018)."""
+
+    name: str
+    frame_skip: int = 5
+    max_frames: int = 18_000
+    sticky: float = 0.25
+
+    @property
+    def digest(self) -> str:
+        return repr(self)
+
+
+@dataclass(frozen=True)
+class OnAtari:
+    """A deep agent on a game, as the settings of a run."""
+
+    agent: DQN
+    version: int = 1  # raised when the agent gives other numbers for the same run
+
+    def seconds_per_step(self, game: Game) -> float:
+        """About how long a step takes on one core."""
+        return 0.13 if self.agent.network == "paper" else 0.02
+
+    def run(self, game: Game, steps: int, seeds: int | Sequence[int], **_: Any) -> Trace:
+        """One seed after the other: these networks fill a core."""
+        from spie.agents.stacked import run_stacked  # loads torch
+
+        found = []
+        for seed in range(seeds) if isinstance(seeds, int) else seeds:
+            env = make_atari(game.name, self.agent.envs, 0, game.frame_skip, game.max_frames, game.sticky)
+            found.append(run_stacked(self.agent, env, [seed], steps))
+            env.close()
+        return joined(found)
+
+
+def joined(traces: Sequence[Trace]) -> Trace:
+    """Traces of one seed each as one of all; where one has fewer episodes, the others have 0 steps."""
+    episodes = max(trace.episode_steps.shape[1] for trace in traces)
+
+    def field(name: str) -> NDArray[Any]:
+        arrays = [getattr(trace, name) for trace in traces]
+        if name.startswith("episode_"):
+            arrays = [np.pad(array, [(0, 0), (0, episodes - array.shape[1])]) for array in arrays]
+        return np.concatenate(arrays)
+
+    names = [f.name for f in fields(Trace) if isinstance(getattr(traces[0], f.name), np.ndarray)]
+    arrays: dict[str, Any] = {name: field(name) for name in names}
+    return Trace(**arrays)
+
+
+def atari_settings(agent: str, frames: int, **changes: Any) -> DQN:
+    """The paper's settings for its 10^8 frames; for less, a smaller network and schedules that fit into the budget."""
+    if frames >= PAPER_FRAMES:
+        return DQN.named(agent, preset="paper", **changes)
+    steps = frames // Game.frame_skip
+    schedule = {
+        "learning_starts": min(50_000, steps // 20),
+        "target_every": min(40_000, steps // 20),
+        "epsilon_frames": min(10**6, frames // 10),
+        "replay": min(10**6, 2 * steps),
+    }
+    return DQN.named(agent, preset="nature", **schedule | changes)
+
+
+def table_2(seeds: int, frames: int = SMALL_TIER) -> list[Run]:
+    """Six games, five agents."""
+    return [
+        Run(game, agent, OnAtari(atari_settings(agent, frames)), Game(game), frames // Game.frame_skip, seeds)
+        for game, agent in paper.TABLE_2
+    ]
+
+
+def reconstruction(seeds: int, frames: int = SMALL_TIER) -> list[Run]:
+    """The ablation of Appendix D: with and without the auxiliary task."""
+    agents = {"dqn-sf-pf": atari_settings("dqn-sf-pf", frames)}
+    for agent in ("dqn-sf-pf", "dqn-sr"):
+        agents[f"{agent} reconstruction=False"] = atari_settings(agent, frames, reconstruction=False)
+    steps = frames // Game.frame_skip
+    return [Run(RECON_GAME, name, OnAtari(agent), Game(RECON_GAME), steps, seeds) for name, agent in agents.items()]
+
+
+def score(trace: Trace) -> NDArray[np.float64]:
+    """Mean reward of the last 100 episodes that ended [seeds]; not a number where none did."""
+    assert trace.episode_rewards is not None
+    found = []
+    for steps, rewards in zip(trace.episode_steps, trace.episode_rewards, strict=True):
+        ended = rewards[steps > 0][-100:]
+        found.append(ended.mean() if len(ended) else np.nan)
+    return np.array(found)
+
+
+def network() -> "Mapping[str, Layer]":
+    """The layers of the paper's network (Figure 2), for Atari."""
+    from spie.agents.networks import layers  # loads torch
+
+    return layers("paper", ATARI_SHAPE, actions=18)

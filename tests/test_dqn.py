@@ -1,0 +1,336 @@
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from corridor import Corridor
+from spie.agents.deep import AGENTS, DQN
+from spie.agents.dqn import (
+    Learner,
+    RMSprop,
+    check_bf16,
+    pf_loss,
+    q_loss,
+    reconstruction_loss,
+    sf_loss,
+    td_error,
+    total_loss,
+)
+from spie.agents.networks import Architecture, Head
+from spie.representations import pr, sr, stationary
+
+torch.set_num_threads(1)
+TINY = {"preset": "small", "gamma": 0.9, "learning_starts": 100, "batch": 32, "epsilon_fraction": 0.3}
+
+
+def tensor(*values):
+    """One lane."""
+    return torch.tensor([values], dtype=torch.float64)
+
+
+# -- The losses, by hand
+
+
+def test_sf_loss_is_equation_10_with_its_end():
+    phi, psi, psi_next = tensor([1.0, 0.0], [1.0, 0.0]), tensor([2.0, 1.0], [2.0, 1.0]), tensor([4.0, 2.0], [4.0, 2.0])
+    # errors (1 + 2 - 2, 0 + 1 - 1) = (1, 0), and (1 - 2, 0 - 1) = (-1, -1) where the episode ended
+    assert sf_loss(phi, psi, psi_next, 0.5, tensor(1.0, 0.0)).tolist() == [(1 + 0 + 1 + 1) / 4]
+
+
+def test_pf_loss_is_equation_15():
+    phi_next, xi, xi_next = tensor([1.0, 0.0]), tensor([4.0, 2.0]), tensor([2.0, 3.0])
+    assert pf_loss(phi_next, xi, xi_next, 0.5).tolist() == [((1 + 2 - 2) ** 2 + (0 + 1 - 3) ** 2) / 2]
+
+
+def test_td_error_takes_the_best_next_action_and_stops_at_the_end():
+    q_next = tensor([1.0, 3.0], [1.0, 3.0])
+    delta = td_error(tensor(1.0, 1.0), tensor(0.5, 0.5), q_next, 0.9, tensor(1.0, 0.0))
+    np.testing.assert_allclose(delta, [[0.5 + 2.7 - 1, 0.5 - 1]])
+
+
+def test_q_loss_is_equation_17():
+    td, mc = tensor(2.0, -1.0), tensor(-4.0, 1.0)
+    np.testing.assert_allclose(q_loss(td, mc, 0.25), [((1.5 - 1) ** 2 + (-0.75 + 0.25) ** 2) / 2])
+    assert q_loss(td, tensor(np.nan, np.nan), 0.0).tolist() == [(4 + 1) / 2]
+
+
+def test_huber_is_the_square_up_to_one_and_a_line_of_the_same_slope_beyond():
+    assert q_loss(tensor(0.5, -3.0), tensor(0.0, 0.0), 0.0, huber=True).tolist() == [(0.25 + 2 * 3 - 1) / 2]
+
+
+def test_reconstruction_is_measured_in_grey_levels():
+    frame, predicted = torch.zeros(1, 1, 2, 2), torch.tensor([[[[0.0, 0.0], [0.0, 2 / 255]]]])
+    np.testing.assert_allclose(reconstruction_loss(frame, predicted), [4 / 4], rtol=1e-6)
+
+
+def test_total_loss_is_equation_18():
+    losses = {"q": torch.tensor([1.0]), "sf": torch.tensor([2.0]), "recon": torch.tensor([3.0])}
+    assert total_loss(losses, {"q": 1, "sf": 1500, "pf": 7, "recon": 0.001}).tolist() == [pytest.approx(3001.003)]
+
+
+# -- Heads against the closed forms
+
+
+def test_sf_and_pf_heads_on_a_chain_of_one_hot_states_converge_to_the_closed_form_sr_and_pr():
+    P = np.array([[0.1, 0.7, 0.2, 0.0], [0.0, 0.2, 0.8, 0.0], [0.3, 0.0, 0.1, 0.6], [0.8, 0.1, 0.0, 0.1]])
+    gamma, z = 0.6, stationary(P)
+    s, s_next = (torch.from_numpy(x.ravel()) for x in np.indices((4, 4)))
+    weight = torch.from_numpy((z[:, None] * P).ravel()).float()  # all transitions, as often as the chain makes them
+    phi = torch.eye(4).unsqueeze(0)
+    psi, xi = (Head(Architecture((), (), 4, 64, 0), 0, [torch.Generator().manual_seed(i)]) for i in range(2))
+    optimiser = torch.optim.Adam([*psi.parameters(), *xi.parameters()], lr=0.01)
+    schedule = torch.optim.lr_scheduler.ExponentialLR(optimiser, 0.994)
+    one = torch.ones(16, 1)
+    for _ in range(800):
+        with torch.no_grad():
+            psi_target, xi_target = psi(phi)[0], xi(phi)[0]
+        # each transition is a lane of its own here, so that each has its weight
+        sf = sf_loss(phi[0, s, None], psi(phi)[0, s, None], psi_target[s_next, None], gamma, one)
+        pf = pf_loss(phi[0, s_next, None], xi_target[s, None], xi(phi)[0, s_next, None], gamma)
+        optimiser.zero_grad()
+        (weight * (sf + pf)).sum().backward()
+        optimiser.step()
+        schedule.step()
+    np.testing.assert_allclose(psi(phi)[0].detach(), sr(P, gamma), atol=0.02)
+    np.testing.assert_allclose(xi(phi)[0].detach(), pr(P, gamma).T, atol=0.02)  # xi(s') is the column of s'
+
+
+# -- Optimiser
+
+
+def test_rmsprop_is_centred_with_eps_inside_the_root():
+    w = torch.nn.Parameter(torch.tensor([1.0]))
+    optimiser = RMSprop([w], rate=0.1, decay=0.5, eps=0.01)
+    expected, mean, square = 1.0, 0.0, 0.0
+    for g in (2.0, -1.0, 3.0):
+        w.grad = torch.tensor([g])
+        optimiser.step()
+        mean, square = 0.5 * mean + 0.5 * g, 0.5 * square + 0.5 * g * g
+        expected -= 0.1 * g / np.sqrt(square - mean**2 + 0.01)
+        assert w.item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_rmsprop_stays_finite_where_rounding_makes_the_variance_negative():
+    """A constant large gradient: torch's own centred RMSprop gives NaN here."""
+    ours, theirs = (torch.nn.Parameter(torch.zeros(1000)) for _ in range(2))
+    optimisers = RMSprop([ours], rate=0.1, eps=1e-8), torch.optim.RMSprop([theirs], 0.1, 0.95, 1e-8, centered=True)
+    g = torch.linspace(100, 1000, 1000)
+    for _ in range(300):
+        for w, optimiser in zip((ours, theirs), optimisers, strict=True):
+            w.grad = g.clone()
+            optimiser.step()
+    assert torch.isfinite(ours).all()
+    assert not torch.isfinite(theirs).all()  # else this test has lost its subject
+
+
+def test_rmsprop_treats_chunks_and_whole_tensors_alike(monkeypatch):
+    g, weights = torch.randn(3, 70), []
+    for chunk in (7, 1 << 16):
+        monkeypatch.setattr(RMSprop, "CHUNK", chunk)
+        w = torch.nn.Parameter(torch.zeros(3, 70))
+        optimiser = RMSprop([w], rate=0.1)
+        for _ in range(3):
+            w.grad = g.clone()
+            optimiser.step()
+        weights.append(w.detach())
+    torch.testing.assert_close(*weights, rtol=1e-6, atol=0)
+
+
+# -- Settings
+
+
+def test_the_agents_of_the_paper_are_settings():
+    assert set(AGENTS) >= {"dqn", "dqn-mmc", "rnd", "dqn-sr", "dqn-sf-pf"}
+    agents = {name: DQN.named(name) for name in AGENTS}
+    assert {name: agents[name].mmc for name in ("dqn", "dqn-mmc", "rnd", "dqn-sr", "dqn-sf-pf")} == {
+        "dqn": 0, "dqn-mmc": 0.1, "rnd": 0, "dqn-sr": 0.1, "dqn-sf-pf": 0.1,
+    }  # fmt: skip
+    assert all(agent.reconstruction for agent in agents.values())
+    sf_pf = agents["dqn-sf-pf"]
+    assert (sf_pf.norm, agents["dqn-sr"].norm, sf_pf.beta, sf_pf.rate, sf_pf.w_sf) == ("l1", "l2", 0.07, 2.5e-4, 1500)
+    assert DQN(preset="small", beta=3).beta == 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"bonus": "sfpf"}, 'no bonus of DQN "sfpf"; did you mean "sf-pf"'),
+        ({"preset": "tiny"}, 'no preset of DQN "tiny"'),
+        ({"norm": "l3"}, 'no norm of DQN "l3"'),
+        ({"beta": float("nan")}, "beta must be a finite number"),
+        ({"gamma": 1.5}, r"gamma must lie in \[0, 1\]"),
+        ({"batch": 0}, "batch must be a whole number of at least 1"),
+        ({"rate": 0.0}, "rate must be above 0"),
+        ({"learning_starts": -1}, "learning_starts must be a whole number"),
+        ({"clip": "yes"}, 'no clip of DQN "yes"'),
+    ],
+)
+def test_a_wrong_setting_is_one_clear_line(settings, message):
+    with pytest.raises(ValueError, match=message):
+        DQN(**settings)
+
+
+# -- The agent
+
+
+def learn(agent, steps=600, lanes=1, **env):
+    learner = Learner(agent, Corridor(lanes * agent.envs, **env), range(lanes), steps)
+    return learner, [episode for ended in learner.loop() for episode in ended]
+
+
+def finite(learner):
+    return all(torch.isfinite(p).all() for p in learner.online.parameters())
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_every_agent_learns_a_small_pixel_task(name):
+    """The shortest way is 5 steps, 6.25 on average with the slips; a random walk needs some 30 or is cut off there."""
+    learner, episodes = learn(DQN.named(name, **TINY | {"train_every": 4}), steps=1200, lanes=2)
+    late = [e.length for e in episodes if e.step > 900]
+    assert np.mean(late) < 10
+    assert finite(learner)
+
+
+OPTIONS = [
+    {"sf_pf": "printed"}, {"psi": "state-action"}, {"bonus_at": "sampling"}, {"norm": "l2"}, {"loss": "squared"},
+    {"clip": True}, {"target": "periodic", "target_every": 50}, {"scale": "standard", "offset": -1.0}, {"stack": 3},
+    {"optimiser": "rmsprop", "rate": 2.5e-4, "eps": 1e-3}, {"envs": 3}, {"reconstruction": False}, {"mmc": 0.0},
+    {"mmc": 0.0, "bonus_at": "sampling"}, {"bonus": "rnd", "bonus_at": "sampling"},
+    {"bonus": "count", "bonus_at": "sampling"},
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return learn(DQN(**TINY), steps=180)[0]
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=str)
+def test_every_option_runs_and_matters(option, plain):
+    learner, _ = learn(DQN(**TINY | option), steps=180)
+    assert learner.updates == plain.updates > 0
+    assert finite(learner)
+    ours, others = learner.weights(), plain.weights()
+    assert ours.keys() != others.keys() or not all(np.array_equal(ours[name], others[name]) for name in ours)
+
+
+def test_learning_still_works_in_bf16():
+    """In a process of its own, because a processor whose matrix unit is announced but missing would end this one."""
+    program = """
+import numpy as np, torch
+from corridor import Corridor
+from spie.agents.deep import DQN
+from spie.agents.dqn import Learner
+torch.set_num_threads(1)
+agent = DQN(preset="small", gamma=0.9, learning_starts=100, train_every=4, epsilon_fraction=0.3, precision="bf16")
+learner = Learner(agent, Corridor(), [0], 1200)
+late = [e.length for ended in learner.loop() for e in ended if e.step > 900]
+assert learner.online.q.weight.dtype == torch.float32
+assert learner.online.q(torch.zeros(1, 1, 64)).dtype == torch.float32
+print(np.mean(late))
+"""
+    environment = os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16", "PYTHONPATH": os.pathsep.join(sys.path)}
+    out = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert float(out.stdout) < 10
+
+
+def test_bf16_that_would_crash_is_one_clear_line(monkeypatch):
+    check_bf16.cache_clear()
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], -signal.SIGILL))
+    with pytest.raises(ValueError, match="bf16 crashes on this processor; set ONEDNN_MAX_CPU_ISA"):
+        Learner(DQN(**TINY | {"precision": "bf16"}), Corridor(), [0], 10)
+    check_bf16.cache_clear()
+
+
+def test_the_same_seed_gives_the_same_run_and_another_gives_another():
+    one, again, other = (Learner(DQN(**TINY), Corridor(), [seed], 160) for seed in (1, 1, 2))
+    runs = [[e for ended in learner.loop() for e in ended] for learner in (one, again, other)]
+    assert runs[0] == runs[1] != runs[2]
+    for name, array in one.weights().items():
+        assert np.array_equal(array, again.weights()[name])
+
+
+def test_lanes_side_by_side_are_the_runs_of_their_seeds():
+    """Up to the rounding of a batched product, which a few updates do not magnify."""
+    both = Learner(DQN(**TINY), Corridor(2), [5, 6], 110)
+    alone = Learner(DQN(**TINY), Corridor(1), [6], 110)
+    for learner in (both, alone):
+        list(learner.loop())
+    np.testing.assert_array_equal(both.visits[1], alone.visits[0])
+    for name, array in alone.weights().items():
+        if array.ndim > 1:
+            np.testing.assert_allclose(both.weights()[name][1:], array, atol=1e-4)
+
+
+def test_the_bonus_paid_is_the_one_of_the_states_and_the_target_network():
+    agent = DQN(**TINY | {"scale": "none", "beta": 2.0, "learning_starts": 1000})
+    learner, _ = learn(agent, steps=20)
+    (replay,) = learner.replays
+    batch = replay.transitions_at(np.array([3]))
+    frames = torch.from_numpy(batch.frames / 255).float().unsqueeze(0)
+    phi, phi_next = learner.target.phi(frames[:, :, :1]), learner.target.phi(frames[:, :, 1:])
+    r_sf_pf = 1 / learner.target.xi(phi_next).abs().sum() - 1 / learner.target.psi(phi).abs().sum()
+    assert batch.bonus[0] == pytest.approx(float(r_sf_pf), rel=1e-4)
+    assert batch.total[0] == pytest.approx(batch.reward[0] + 2 * batch.bonus[0])
+
+
+def test_clipping_is_before_and_after_the_bonus():
+    agent = DQN(**TINY | {"bonus": "constant", "beta": 0.75, "clip": True, "scale": "none"})
+    learner = Learner(agent, Corridor(), [0], 1)
+    paid = learner._pay(np.array([[5.0, -5.0, 0.0]]), -np.ones((1, 3)))
+    assert paid.tolist() == [[0.25, -1.0, -0.75]]
+
+
+def test_epsilon_falls_in_a_line():
+    learner = Learner(DQN(**TINY | {"epsilon": 0.1, "epsilon_fraction": 0.5}), Corridor(), [0], 1000)
+    values = []
+    for learner.step in (0, 250, 500, 900):
+        values.append(learner.epsilon)
+    np.testing.assert_allclose(values, [1, 0.55, 0.1, 0.1])
+    learner = Learner(DQN(), Corridor(size=84), [0], 10)  # the paper: from 1 to 0.1 over a million frames
+    learner.step, learner.frame_skip = 100_000, 5
+    assert learner.epsilon == pytest.approx(0.55)
+
+
+def test_polyak_and_periodic_targets_follow_as_they_should():
+    learner, _ = learn(DQN(**TINY | {"target": "periodic", "target_every": 120}), steps=130)
+    online, target = learner.online.q.weight, learner.target.q.weight
+    assert not torch.equal(online, target)  # it learned on after the copy at step 120
+    before, now = target.clone(), online.clone()
+    learner._follow(0.25)
+    torch.testing.assert_close(target, 0.75 * before + 0.25 * now)
+    learner._follow(1)
+    assert torch.equal(target, now)
+
+
+def test_visits_of_true_states_are_counted():
+    learner, episodes = learn(DQN(**TINY | {"bonus": "count"}), steps=60)
+    assert learner.visits.sum() == 60 + 1 + len(episodes)  # every step arrives somewhere, and so does every reset
+    assert learner.first_visit[0, 0] == 0
+    np.testing.assert_array_equal(learner.first_visit[0] >= 0, learner.visits[0] > 0)
+
+
+def test_a_count_bonus_without_true_states_is_one_clear_line():
+    env = Corridor()
+    env.n_states = 0
+    with pytest.raises(ValueError, match="bonus count needs an env that tells its true states"):
+        Learner(DQN(**TINY | {"bonus": "count"}), env, [0], 10)
+
+
+def test_a_loss_that_is_not_finite_stops_the_run():
+    agent = dataclasses.replace(DQN(**TINY), rate=1e30)
+    with pytest.raises(ValueError, match=r"step \d+: the loss is (nan|inf); a smaller rate may help"):
+        learn(agent, steps=200)
+
+
+def test_the_papers_network_takes_a_few_updates_with_each_agent():
+    for name in ("dqn", "dqn-mmc", "rnd", "dqn-sr", "dqn-sf-pf"):
+        agent = DQN.named(name, batch=2, learning_starts=60, replay=200, target_every=64)
+        learner, _ = learn(agent, steps=68, size=84, cap=20)
+        assert learner.updates == 3
+        assert finite(learner)

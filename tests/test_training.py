@@ -1,0 +1,324 @@
+import csv
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from corridor import Corridor
+from spie.agents import checkpoint, deep
+from spie.agents.checkpoint import checkpoints
+from spie.agents.deep import DQN
+from spie.agents.replay import segment_name
+from spie.agents.training import read_run, resume, train
+from spie.envs.images import GymnasiumImages, make_images
+
+torch.set_num_threads(1)
+STEPS = 300
+SMALL = {"preset": "small", "gamma": 0.9, "learning_starts": 60, "batch": 8, "envs": 2, "stack": 2}
+
+
+def agent(**settings):
+    return DQN(**SMALL | settings)
+
+
+class Stop(Exception):
+    pass
+
+
+def stop_at(step):
+    def progress(report):
+        if report.step >= step:
+            raise Stop
+
+    return progress
+
+
+def result(folder):
+    """What must be the same, bit for bit: all arrays and values of the last checkpoint, and the monitor file."""
+    last = checkpoint.load(checkpoints(folder / "checkpoints")[0])
+    values = {name: value for name, value in last.values.items() if name not in ("seconds", "monitor", "segments")}
+    arrays = last.weights | last.arrays
+    return {name: array.tobytes() for name, array in arrays.items()}, values, (folder / "monitor.csv").read_bytes()
+
+
+def same(one, other):
+    assert one[0].keys() == other[0].keys()
+    assert [name for name in one[0] if one[0][name] != other[0][name]] == []
+    assert one[1:] == other[1:]
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("unbroken") / "run"
+    trace = train(agent(), Corridor(2), STEPS, 1, folder)
+    return folder, trace
+
+
+def broken_run(folder, at, settings, **options):
+    """A run that dies at these steps, between checkpoints."""
+    for i, step in enumerate(at):
+        begin = partial(train, settings) if i == 0 else partial(resume, folder)
+        with pytest.raises(Stop):
+            begin(Corridor(2), *((STEPS, 1, folder) if i == 0 else ()), progress=stop_at(step), **options)
+    return resume(folder, Corridor(2), **options)
+
+
+def test_a_run_that_dies_and_is_resumed_is_the_unbroken_run_bit_for_bit(unbroken, tmp_path):
+    trace = broken_run(tmp_path / "run", (50, 130, 210, 290), agent(), checkpoint_steps=60)
+    same(result(unbroken[0]), result(tmp_path / "run"))
+    np.testing.assert_array_equal(trace.episode_rewards, unbroken[1].episode_rewards)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"bonus": "rnd", "replay": 70}, {"replay_on_disk": True, "replay": 70, "optimiser": "rmsprop", "bonus": "sf"}],
+    ids=str,
+)
+def test_so_do_other_agents_and_a_replay_that_runs_round(settings, tmp_path, monkeypatch):
+    monkeypatch.setattr("spie.agents.replay.Replay.__init__.__kwdefaults__", {
+        "envs": 1, "stack": 1, "gamma": 0.99, "folder": None, "segment": 32,
+    })  # fmt: skip
+    train(agent(**settings), Corridor(2), STEPS, 1, tmp_path / "whole", checkpoint_steps=80)
+    broken_run(tmp_path / "run", (100, 220), agent(**settings), checkpoint_steps=80)
+    same(result(tmp_path / "whole"), result(tmp_path / "run"))
+    segments = sorted(path.name for path in (tmp_path / "run" / "frames").iterdir())
+    first, last = (
+        c.values["replays"][0]["head"] for c in map(checkpoint.load, checkpoints(tmp_path / "run/checkpoints")[::-1])
+    )
+    # two checkpoints are kept, with the segments of 32 that hold the 70 last frames of each, and no other
+    assert segments == [segment_name(i) for i in range((first - 70) // 32, (last - 1) // 32 + 1)]
+
+
+def test_a_run_without_a_checkpoint_starts_from_the_beginning(unbroken, tmp_path):
+    lines = []
+    with pytest.raises(Stop):
+        train(agent(), Corridor(2), STEPS, 1, tmp_path / "run", progress=stop_at(40))
+    resume(tmp_path / "run", Corridor(2), warn=lines.append)
+    assert lines == [f"{tmp_path / 'run'} has no checkpoint yet; it starts from the beginning"]
+    same(result(unbroken[0]), result(tmp_path / "run"))
+
+
+def test_killed_processes_leave_a_run_that_can_be_resumed(tmp_path):
+    """kill -9 at random moments; `python -c` because a test process must not die."""
+    program = f"""
+import sys
+from spie.agents.deep import DQN
+from spie.agents.training import train, resume
+folder = Path({str(tmp_path / "run")!r})
+print("begin", flush=True)
+if folder.exists():
+    resume(folder, checkpoint_steps=30)
+else:
+    train(DQN(**{SMALL!r}), "four-rooms", {STEPS}, 1, folder, checkpoint_steps=30)
+"""
+    rng = np.random.default_rng(int(time.time()))  # any moment has to do
+    for wait in rng.uniform(0, 1.5, 2):
+        process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+        process.stdout.readline()
+        time.sleep(wait)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+    if (tmp_path / "run" / "run.json").exists():
+        resume(tmp_path / "run")
+    else:
+        shutil.rmtree(tmp_path / "run", ignore_errors=True)
+        train(agent(), "four-rooms", STEPS, 1, tmp_path / "run")
+    train(agent(), "four-rooms", STEPS, 1, tmp_path / "whole")
+    same(result(tmp_path / "whole"), result(tmp_path / "run"))
+
+
+# -- Bad checkpoints
+
+
+def damage(kind, path):
+    """Spoil the checkpoint at `path` in one way."""
+    manifest = json.loads((path / "manifest.json").read_text())
+    if kind == "truncated":
+        weights = path / "weights.safetensors"
+        weights.write_bytes(weights.read_bytes()[:-7])
+    elif kind == "flipped bit":
+        data = bytearray((path / "0.npy").read_bytes())
+        data[-1] ^= 1
+        (path / "0.npy").write_bytes(data)
+    elif kind == "file missing":
+        (path / "0.npy").unlink()
+    elif kind == "no manifest":
+        (path / "manifest.json").write_text("{")
+    elif kind == "newer":
+        (path / "manifest.json").write_text(json.dumps(manifest | {"format": 99}))
+    elif kind == "elsewhere":
+        manifest["files"]["../../run.json"] = {"size": 1, "sha256": ""}
+        (path / "manifest.json").write_text(json.dumps(manifest))
+    elif kind == "pickle":
+        np.save(path / "0.npy", np.array([{}], object), allow_pickle=True)
+        manifest["files"]["0.npy"] = checkpoint._describe(path / "0.npy")
+        (path / "manifest.json").write_text(json.dumps(manifest))
+    elif kind == "huge":
+        header = {"descr": "<f8", "fortran_order": False, "shape": (10**15,)}
+        with open(path / "0.npy", "wb") as file:
+            np.lib.format.write_array_header_1_0(file, header)
+        manifest["files"]["0.npy"] = checkpoint._describe(path / "0.npy")
+        (path / "manifest.json").write_text(json.dumps(manifest))
+    elif kind == "other values":
+        manifest["values"]["random"] = "none"
+        (path / "manifest.json").write_text(json.dumps(manifest))
+    elif kind == "frames gone":
+        for segment in (path.parent.parent / "frames").iterdir():
+            segment.unlink()
+
+
+KINDS = {
+    "truncated": "weights.safetensors is missing or not what was written",
+    "flipped bit": "0.npy is missing or not what was written",
+    "file missing": "0.npy is missing or not what was written",
+    "no manifest": "its manifest cannot be read",
+    "newer": "was written by a newer spie",
+    "elsewhere": "names a file of another kind: '../../run.json'",
+    "pickle": "cannot be read",
+    "huge": "cannot be read",
+    "other values": "",
+}
+
+
+@pytest.fixture(scope="module")
+def two_checkpoints(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("two") / "run"
+    with pytest.raises(Stop):
+        train(agent(), Corridor(2), STEPS, 1, folder, progress=stop_at(200), checkpoint_steps=60)
+    assert len(checkpoints(folder / "checkpoints")) == 2
+    return folder
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_bad_checkpoint_is_one_line_and_the_one_before_it_is_used(kind, two_checkpoints, unbroken, tmp_path):
+    folder = shutil.copytree(two_checkpoints, tmp_path / "run")
+    newest, previous = checkpoints(folder / "checkpoints")
+    damage(kind, newest)
+    lines = []
+    resume(folder, Corridor(2), warn=lines.append)
+    (line,) = lines
+    assert str(newest) in line
+    assert KINDS[kind] in line
+    assert f"going on from {previous.name}" in line
+    assert "\n" not in line
+    same(result(unbroken[0]), result(folder))
+
+
+def test_where_no_checkpoint_can_be_used_it_says_so(two_checkpoints, tmp_path):
+    folder = shutil.copytree(two_checkpoints, tmp_path / "run")
+    damage("frames gone", checkpoints(folder / "checkpoints")[0])
+    with pytest.raises(ValueError, match="no checkpoint can be used; start anew"):
+        resume(folder, Corridor(2))
+
+
+# -- What a run leaves
+
+
+def test_the_monitor_file_is_one_that_stable_baselines3_reads(unbroken):
+    """Its reader takes the first line, after the #, as JSON, and the rest as a table with columns r, l and t."""
+    first, *table = (unbroken[0] / "monitor.csv").read_text().splitlines()
+    assert json.loads(first.removeprefix("#"))["t_start"] == 0
+    rows = list(csv.DictReader(table))
+    np.testing.assert_array_equal([float(row["r"]) for row in rows], unbroken[1].episode_rewards[0])
+    np.testing.assert_array_equal([int(row["l"]) for row in rows], unbroken[1].episode_steps[0])
+    assert [int(row["t"]) for row in rows] == sorted(int(row["t"]) for row in rows)
+
+
+def test_the_curves_have_the_tags_that_people_know(unbroken):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(unbroken[0] / "tensorboard"))
+    events.Reload()
+    assert {
+        "rollout/ep_rew_mean", "rollout/ep_len_mean", "rollout/exploration_rate", "train/loss", "train/learning_rate",
+        "train/n_updates", "train/sf_loss", "train/pf_loss", "train/recon_loss", "time/fps", "intrinsic/raw_mean",
+        "intrinsic/raw_std", "intrinsic/scaled_mean", "intrinsic/log_visits_corr", "explore/coverage",
+    } <= set(events.Tags()["scalars"])  # fmt: skip
+    assert events.Scalars("explore/coverage")[-1].step == STEPS
+    assert 0 < events.Scalars("explore/coverage")[-1].value <= 1
+
+
+def test_a_trace_is_the_same_with_a_folder_and_without(unbroken):
+    trace = agent().run(Corridor(2), STEPS, seed=1)
+    np.testing.assert_array_equal(trace.episode_rewards, unbroken[1].episode_rewards)
+    np.testing.assert_array_equal(trace.visits, unbroken[1].visits)
+
+
+def test_run_json_has_all_that_determines_the_run(unbroken):
+    run = read_run(unbroken[0])
+    assert (run["settings"], run["steps"], run["seed"]) == (agent(), STEPS, 1)
+
+
+# -- Environments by name
+
+
+def test_any_gymnasium_id_with_images_works_and_its_resume_says_that_it_is_not_exact(tmp_path):
+    env = "spie/Pixels-ClusterHard-v0"
+    lines = []
+
+    def make():
+        return GymnasiumImages(env, 2)
+
+    with pytest.raises(Stop):
+        train(agent(), make(), 200, 1, tmp_path / "run", progress=stop_at(150), checkpoint_steps=100)
+    trace = resume(tmp_path / "run", make(), warn=lines.append)
+    assert lines == ["this environment cannot be saved, so its episode begins anew: not exactly the unbroken run"]
+    assert trace.steps.tolist() == [200]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Montezuma", 'no game, image task, map or Gymnasium id "Montezuma"; did you mean "MontezumaRevenge"'),
+        ("CartPole-v1", r"CartPole-v1: its observation is Box\(.*, not an image"),
+        ("spie/RiverSwim-v0", "its observation is Discrete"),
+    ],
+)
+def test_an_environment_that_does_not_fit_is_one_clear_line(name, message):
+    with pytest.raises(ValueError, match=message):
+        make_images(name)
+
+
+def test_an_option_that_an_environment_does_not_have_is_one_clear_line():
+    with pytest.raises(ValueError, match=r"four-rooms: .*colour"):
+        make_images("four-rooms", colour=True)
+
+
+# -- Mistakes
+
+
+def test_mistakes_of_a_run_are_one_clear_line(unbroken, tmp_path, monkeypatch):
+    def mistake(message, *arguments, settings=None, **options):
+        with pytest.raises((ValueError, ImportError), match=message):
+            (settings or agent()).run(*arguments, **options)
+
+    mistake("give either steps or frames", Corridor(2))
+    mistake("frames must be a whole number of at least 1", Corridor(2), frames=0)
+    mistake("steps must be a whole number of at least 1, not -3", Corridor(2), -3)
+    mistake("holds a run already; go on with spie resume", Corridor(2), 10, out=unbroken[0])
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").touch()
+    mistake("exists and is not a run of spie", Corridor(2), 10, out=tmp_path / "mine")
+    mistake("a folder is for a single seed", Corridor(2), 10, 2, out=tmp_path / "new")
+    huge = agent(replay=10**9)
+    mistake("a replay of 1,000,000,000 steps would need .* GB and this machine has .* replay_on_disk=true", Corridor(2),
+            10**9, settings=huge)  # fmt: skip
+    with pytest.raises(ValueError, match=r"is not a run of spie: it has no run\.json"):
+        resume(tmp_path)
+    with pytest.raises(ValueError, match="was run on an environment object; give it again"):
+        resume(unbroken[0])
+    monkeypatch.setattr(deep.importlib.util, "find_spec", lambda name: None)
+    mistake(r'DQN needs torch: pip install "spie-rl\[deep\]"', Corridor(2), 10)
+
+
+def test_settings_need_no_torch():
+    program = "import sys; sys.modules['torch'] = None; import spie; print(spie.DQN(bonus='sf-pf').beta)"
+    assert subprocess.check_output([sys.executable, "-c", program], text=True) == "0.07\n"
