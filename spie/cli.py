@@ -293,28 +293,35 @@ def tune(
 ) -> None:
     """Tune an agent where a grid is hopeless (Optuna); a search that was stopped continues."""
     from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     from spie.tune import tune as tuned
 
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     where = env or ("mountain-car" if agent.startswith("linear-q") else "riverswim")
     console.print(f"[bold]{agent}[/] on {where}: {trials} trials of up to {seeds} seeds")
-    found = tuned(
-        agent,
-        where,
-        trials,
-        seeds=seeds,
-        confirm=confirm,
-        steps=steps,
-        episodes=episodes,
-        journal=journal,
-        progress=lambda done, total: console.print(f"  trial {done + 1} of {total}", end="\r"),
+    columns = (TextColumn("  {task.completed}/{task.total}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        bar = progress.add_task("", total=trials)
+        found = tuned(
+            agent,
+            where,
+            trials,
+            seeds=seeds,
+            confirm=confirm,
+            steps=steps,
+            episodes=episodes,
+            journal=journal,
+            progress=lambda done, total: progress.update(bar, completed=done, total=total),
+        )
+    best, mean, se, untuned, untuned_se = (
+        f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.3g}"
+        for x in (found.searched, found.mean, found.se, found.default_mean, found.default_se)
     )
+    print(f"{found.finished} trials, {found.pruned} of them given up early; best mean of the search {best}")
     print(
-        f"{found.finished} trials, {found.pruned} of them given up early; best mean of the search {found.searched:,.4g}"
+        f"confirmed on {confirm} fresh seeds: {mean} (se {se}); untuned, on the same seeds: {untuned} (se {untuned_se})"
     )
-    print(f"confirmed on {confirm} fresh seeds: {found.mean:,.4g} (se {found.se:,.2g})")
-    print(f"untuned, on the same seeds:   {found.default_mean:,.4g} (se {found.default_se:,.2g})")
     print(found.settings)
 
 

@@ -487,14 +487,14 @@ def tuned_chains(results: Results, name: str) -> list[Part]:
         means = {agent: trace.total_reward.mean() for agent, (_, trace) in agents.items()}
         rows = []
         for agent in sorted(means, key=lambda agent: -means[agent]):
-            if agent.endswith(tuned.PRINTED):
+            if agent.endswith(tuned.UNTUNED):
                 continue
             run, trace = agents[agent]
             e = stats.estimate(trace.total_reward)
             search, found = chain_search(results, env, agent)
             cell = tabular.CELLS.get((env, agent))
             ours = (e.mean, between(e.low, e.high), percent(e.mean / ceiling), e.median, e.sd, found.max(), len(search))
-            theirs = (means.get(agent + tuned.PRINTED), cell and cell.mean)
+            theirs = (means.get(agent + tuned.UNTUNED), cell and cell.mean)
             values = (", ".join(f"{key} {getattr(run.settings, key):g}" for key in search.columns),)
             rows.append(row_of(agent, (agent, *ours, *theirs, *values)))
         rows.append(Row(("best policy", ceiling, Span("ceiling, by dynamic programming", 9)), "total"))
@@ -525,7 +525,7 @@ def order_lines(env: str, agents: Mapping[str, tuple[Run, Trace]], means: Mappin
         return "yes" if low > 0 else "no" if high < 0 else "undecided"
 
     theirs = sorted(TABLE_1, key=lambda agent: -paper.TABLE_1[env, agent].mean)
-    ours = sorted((agent for agent in means if tuned.PRINTED not in agent), key=lambda agent: -means[agent])
+    ours = sorted((agent for agent in means if tuned.UNTUNED not in agent), key=lambda agent: -means[agent])
     pairs = {f"{a} above {b}": ahead(a, b) for a, b in itertools.combinations(theirs, 2)}
     counted = Counter(pairs.values())
     against = [pair for pair, found in pairs.items() if found == "no"]
@@ -556,10 +556,10 @@ def sensitivity(results: Results, env: str) -> Any:
 def tuned_maps(results: Results, name: str) -> list[Part]:
     """Steps to see 99 % with one setting for all maps: those of the search, and maps that it never saw."""
     found = traces(results, name)
-    agents = list(dict.fromkeys(agent.removesuffix(tuned.PRINTED) for agents in found.values() for agent in agents))
+    agents = list(dict.fromkeys(agent.removesuffix(tuned.UNTUNED) for agents in found.values() for agent in agents))
     maps = [f"{env}{' (unseen)' if env in tuned.UNSEEN else ''}" for env in found]
     parts: list[Part] = []
-    for suffix, what in (("", "tuned alike"), (tuned.PRINTED, "with the paper's one setting")):
+    for suffix, what in (("", "tuned alike"), (tuned.UNTUNED, "with the paper's one setting")):
         rows = []
         for agent in agents:
             cells = [found[env].get(agent + suffix) for env in found]

@@ -112,7 +112,8 @@ def tune(
         if not 1 <= number <= FRESH:
             raise ValueError(f"{name} must lie between 1 and {FRESH:,}, not {number}")
     what = tunable(agent, env, steps, episodes)
-    study, finished = _study(f"{agent} on {env}, {seeds} seeds", Path(journal or f"tune-{agent}-{env}.journal"))
+    what_is_scored = f"{agent} on {env}: {seeds} seeds, steps {steps}, episodes {episodes}"  # one study each
+    study, finished = _study(what_is_scored, Path(journal or f"tune-{agent}-{env}.journal"))
     while len(done := finished()) < trials:
         if progress is not None:
             progress(len(done), trials)

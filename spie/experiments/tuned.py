@@ -17,7 +17,7 @@ from spie.mdp import MDP
 from spie.run import Run
 
 FINALISTS = 10  # of the search, for the second round
-PRINTED = " printed"  # after an agent's name: with the settings that the paper prints
+UNTUNED = " untuned"  # after an agent's name: with the settings that the paper prints
 AGENTS = tuple(dict.fromkeys(agent for _, agent in tabular.CELLS))
 MAP_AGENTS = tuple(agent for agent in AGENTS if not agent.endswith(("-a", "-b", "-c")))
 THREE_ROOMS = """\
@@ -96,7 +96,7 @@ def chain_confirmed(seeds: int, load: Load) -> list[Run]:
         runs.append(_confirmed(env, agent, search.setting(contest.winner(load)), search.mdp, search.steps, seeds))
         if agent in AGENTS:
             printed = tabular.settings(env, agent)
-            runs.append(_confirmed(env, agent + PRINTED, printed, search.mdp, search.steps, seeds))
+            runs.append(_confirmed(env, agent + UNTUNED, printed, search.mdp, search.steps, seeds))
     return runs
 
 
@@ -134,7 +134,7 @@ def map_confirmed(seeds: int, load: Load) -> list[Run]:
     for agent, contest in map_contests(seeds).items():
         settings = {agent: contest.searches[0].setting(contest.winner(load))}
         if agent in MAP_AGENTS:
-            settings[agent + PRINTED] = grids.settings(agent)
+            settings[agent + UNTUNED] = grids.settings(agent)
         for name, mdp in maps.items():
             runs += [_confirmed(name, a, s, mdp, paper.COVERAGE_STEPS, seeds) for a, s in settings.items()]
     return runs
