@@ -23,10 +23,10 @@ LAYERS = {
     "stats": {"errors"},
     "envs": {"errors", "mdp", "continuous"},
     "agents": BASE | {"envs", "rewards", "features"},
-    "wrappers": BASE | {"rewards", "features", "agents.bonuses"},
+    "wrappers": BASE | {"rewards", "features", "agents.bonuses", "agents.networks"},
     "sb3": BASE | {"wrappers", "rewards", "features"},
     "run": BASE | {"store", "rewards"},  # knows no agent
-    "experiments": BASE | {"run", "store", "agents", "envs", "wrappers", "sb3"},
+    "experiments": BASE | {"run", "store", "agents", "envs", "features", "wrappers", "sb3"},
     "sweeps": BASE | {"agents", "envs", "run", "store", "experiments"},
     "tune": BASE | {"agents", "rewards", "experiments"},
     "check": BASE | {"wrappers", "agents", "envs", "rewards", "features"},
@@ -38,7 +38,7 @@ LAYERS = {
 }
 ONLY_IN = {
     "torch": ("agents.dqn", "agents.networks", "agents.replay", "agents.bonuses"),
-    "stable_baselines3": ("sb3",),
+    "stable_baselines3": ("sb3", "experiments.dropin"),
     "matplotlib": ("plots",),
     "ray": ("run",),
     "optuna": ("tune",),
