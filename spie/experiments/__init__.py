@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spie.errors import unknown
-from spie.experiments import deep, grids, mountain_car, paper, tabular
+from spie.experiments import deep, dropin, grids, mountain_car, paper, tabular
 from spie.run import Run, load
 from spie.store import Store
 
@@ -78,6 +78,7 @@ EXPERIMENTS = {
         Experiment("figure6", "Figure 6: where the agents go, step by step", 100, grids.figure_6),
         Experiment("figure7", "Figure 7: optimistic starts", 100, grids.figure_7),
         Experiment("pixels", "Deep agents on small image tasks (not in the paper)", 20, deep.pixels, long=True),
+        Experiment("dropin", "Other people's agents with a bonus (not in the paper)", 10, dropin.runs, long=True),
     )
 }
 
