@@ -4,12 +4,15 @@ import dataclasses
 import json
 import os
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
     from numpy.typing import NDArray
     from rich.console import Console
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from spie.mdp import MDP
     from spie.run import Run
     from spie.store import Store
+    from spie.sweeps import Table
 
 app = typer.Typer(
     help="Successor-Predecessor Intrinsic Exploration: run the paper's experiments, see how ours compare.",
@@ -29,6 +33,10 @@ app = typer.Typer(
 ResultsFile = Annotated[
     Path | None, typer.Option("--results", help="Where results are kept (default: $SPIE_RESULTS or results.db).")
 ]
+
+Backend = Annotated[str, typer.Option("--on", help="Where to run: serial (threads), processes or ray.")]
+Rewards = Annotated[list[Path] | None, typer.Option(help="A file of yours that defines rewards; workers get it, too.")]
+Address = Annotated[str | None, typer.Option(help="Of a Ray cluster (default: Ray on this machine).")]
 
 
 @app.command("list")
@@ -50,7 +58,7 @@ def list_() -> None:
         experiments.add_column(column, justify="right" if column == "steps" else "left")
     for e in EXPERIMENTS.values():
         runs = e.runs(e.seeds)
-        steps = sum(run.steps * (run.episodes or 1) * run.n_seeds for run in runs)
+        steps = sum(run.steps * (run.episodes or 1) * run.n_seeds * run.n_settings for run in runs)
         shape = f"{len(runs)} x {e.seeds}" if runs else "-"
         experiments.add_row(e.name, e.title, shape, f"{'up to ' if any(r.episodes for r in runs) else ''}{steps:,}")
     console.print(experiments, "")
@@ -76,7 +84,8 @@ def run(
     seeds: Annotated[int | None, typer.Option(help="Seeds of each run (default: each experiment's own).")] = None,
     frames: Annotated[int | None, typer.Option(help="Budget of each run of table2 and recon (paper: 10^8).")] = None,
     results: ResultsFile = None,
-    on: Annotated[str, typer.Option(help="Where to run: serial (threads) or processes.")] = "serial",
+    on: Backend = "serial",
+    address: Address = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a cell instead of a table.")] = False,
 ) -> None:
     """Run experiments; what is stored already is not run again."""
@@ -96,15 +105,19 @@ def run(
     console = Console(stderr=True)
     with Store(results) as store:
         for e in chosen:
-            runs = e.runs(seeds or e.seeds)
             store.ask_for(e.name, seeds or e.seeds)
-            console.print(f"[bold]{e.name}[/]: {_plan(runs, store)}", highlight=False)
-            columns = (TextColumn("  {task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
-            with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
-                task = progress.add_task("", total=len(runs))
-                for r in execute(runs, store, on):
-                    progress.update(task, advance=1, description=f"{r.env} {r.agent}")
-            cells = [summary(e, r, Results(store)) for r in runs]
+            finished = False
+            while not finished:  # what follows from these runs is planned once they are stored
+                runs = e.planned(seeds or e.seeds, store)
+                console.print(f"[bold]{e.name}[/]: {_plan(runs, store)}", highlight=False)
+                columns = (TextColumn("  {task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
+                with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
+                    task = progress.add_task("", total=len(runs))
+                    for r in execute(runs, store, on, address):
+                        progress.update(task, advance=1, description=f"{r.env} {r.agent}")
+                finished = len(e.planned(seeds or e.seeds, store)) == len(runs)
+            found = Results(store)
+            cells = [summary(e, r, found) for r in runs if not r.is_search]
             if as_json:
                 for cell in cells:
                     print(json.dumps(cell))
@@ -168,6 +181,150 @@ def _print_cells(experiment: "Experiment", cells: list[dict[str, Any]]) -> None:
         numbers = ("-" if cell[name] is None else f"{cell[name]:,.0f}" for name in names)
         table.add_row(cell["env"], cell["agent"], *numbers, cell["verdict"])
     Console().print(table)
+
+
+@app.command()
+def sweep(
+    where: Annotated[
+        str, typer.Argument(metavar="EXPERIMENT-OR-ENV", help="An experiment, riverswim, sixarms, a map or its file.")
+    ],
+    values: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=V1,V2,...]...", help="Settings and values to try (default: the paper's grid)."),
+    ] = None,
+    agent: Annotated[list[str] | None, typer.Option(help="Agents or controls, once for each.")] = None,
+    seeds: Annotated[int, typer.Option(help="Seeds of each setting.")] = 20,
+    top: Annotated[int, typer.Option(help="So many of the best settings are run again.")] = 5,
+    confirm: Annotated[int, typer.Option(help="On so many fresh seeds; 0 for not at all.")] = 200,
+    steps: Annotated[int | None, typer.Option(help="Length of a run (default: as in the paper).")] = None,
+    halving: Annotated[bool, typer.Option("--halving", help="Successive halving: few seeds for most.")] = False,
+    budget: Annotated[str | None, typer.Option(help="Stop after 90s, 10m or 2h; run again to continue.")] = None,
+    results: ResultsFile = None,
+    on: Backend = "serial",
+    address: Address = None,
+    rewards: Rewards = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The whole table as a CSV file.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Go on where the grid is very large.")] = False,
+) -> None:
+    """Try a grid of settings, and confirm the best on fresh seeds, because the best of many noisy means flatters."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from spie import sweeps
+    from spie.rewards import load_rewards
+
+    for file in rewards or ():
+        load_rewards(file)
+    console = Console(stderr=True)
+    chosen = sweeps.parse(values or [])
+    n, seconds = sweeps.size(sweeps.plan(where, agent or [], chosen, seeds, steps))
+    time = f"at most {max(1, seconds):,.0f} s on this machine and some 5 s for each new kernel"
+    console.print(f"[bold]{where}[/]: {n:,} settings x {seeds} seeds, {time}", highlight=False, soft_wrap=True)
+    columns = (TextColumn("  {task.percentage:3.0f} %"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        bar = progress.add_task("")
+        try:
+            table = sweeps.sweep(
+                where,
+                agent or (),
+                seeds=seeds,
+                top=top,
+                confirm=confirm,
+                steps=steps,
+                halving=halving,
+                budget=None if budget is None else sweeps.duration(budget),
+                on=on,
+                address=address,
+                results=results,
+                yes=yes,
+                progress=lambda done, total: progress.update(bar, completed=done, total=total),
+                **chosen,
+            )
+        except sweeps.OutOfTime as stop:
+            console.print(f"unfinished: {stop}", highlight=False)
+            return
+    if output is not None:
+        table.write(output)
+    _print_sweep(table, top)
+
+
+def _print_sweep(table: "Table", top: int) -> None:
+    """The best settings of each agent, and how they were found."""
+    from itertools import groupby
+
+    from rich.console import Console
+    from rich.table import Table as Grid
+
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    headings = {"mean": "mean of the search", "confirmed_mean": "confirmed", "se": "± se", "confirmed_se": "± se"}
+    for (env, agent), group in groupby(table.rows(), lambda row: (row["env"], row["agent"])):
+        rows = list(group)
+        names = [n for n in table if n not in ("env", "agent") and any(row[n] is not None for row in rows)]
+        shown = Grid(title=f"{env}, {agent}: {table.measure}", title_justify="left", box=None)
+        for name in names:
+            shown.add_column(headings.get(name, name), justify="right")
+        for row in rows[: max(1, top)]:
+            shown.add_row(*(_cell(name, row[name]) for name in names))
+        console.print(shown)
+    Console(stderr=True).print(table.note, highlight=False, soft_wrap=True)
+
+
+def _cell(name: str, value: Any) -> str:
+    if value is None:
+        return "-"
+    return (
+        f"{value:,.0f}" if name.endswith(("mean", "se")) else f"{value:g}" if isinstance(value, float) else str(value)
+    )
+
+
+@app.command()
+def tune(
+    agent: Annotated[str, typer.Argument(metavar="NAME", help="An agent: linear-q-sf-pf, sarsa-srr, constant, ...")],
+    env: Annotated[
+        str | None,
+        typer.Option(help="mountain-car, pendulum, riverswim or sixarms (default: mountain-car for linear agents)."),
+    ] = None,
+    trials: Annotated[int, typer.Option(help="Settings to try in all, those in the journal included.")] = 30,
+    seeds: Annotated[int, typer.Option(help="Seeds of a trial; it is given up after some where it falls behind.")] = 5,
+    confirm: Annotated[int, typer.Option(help="Fresh seeds for the best, and for the settings as they were.")] = 20,
+    steps: Annotated[int | None, typer.Option(help="Length of a run or episode (default: as in the paper).")] = None,
+    episodes: Annotated[int, typer.Option(help="Of a run, on tasks of episodes.")] = 300,
+    journal: Annotated[
+        Path | None, typer.Option(help="Where the search is kept (default: tune-NAME-ENV.journal).")
+    ] = None,
+) -> None:
+    """Tune an agent where a grid is hopeless (Optuna); a search that was stopped continues."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from spie.tune import tune as tuned
+
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    where = env or ("mountain-car" if agent.startswith("linear-q") else "riverswim")
+    console.print(f"[bold]{agent}[/] on {where}: {trials} trials of up to {seeds} seeds")
+    columns = (TextColumn("  {task.completed}/{task.total}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        bar = progress.add_task("", total=trials)
+        found = tuned(
+            agent,
+            where,
+            trials,
+            seeds=seeds,
+            confirm=confirm,
+            steps=steps,
+            episodes=episodes,
+            journal=journal,
+            progress=lambda done, total: progress.update(bar, completed=done, total=total),
+        )
+    best, mean, se, untuned, untuned_se = (
+        f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.3g}"
+        for x in (found.searched, found.mean, found.se, found.default_mean, found.default_se)
+    )
+    print(f"{found.finished} trials, {found.pruned} of them given up early; best mean of the search {best}")
+    print(
+        f"confirmed on {confirm} fresh seeds: {mean} (se {se}); untuned, on the same seeds: {untuned} (se {untuned_se})"
+    )
+    print(found.settings)
 
 
 @app.command()
@@ -389,6 +546,205 @@ def _print_states(mdp: "MDP", s: int, shades: list[str], console: "Console") -> 
 
 
 @app.command()
+def train(
+    environment: Annotated[
+        str,
+        typer.Argument(metavar="ENV", help="A game, four-rooms, deep-sea-10, a map, or a Gymnasium id with images."),
+    ],
+    assignments: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE", help="Settings of the agent or options of the environment."),
+    ] = None,
+    agent: Annotated[
+        str, typer.Option(help="dqn, dqn-mmc, rnd, dqn-sr, dqn-sf-pf, dqn-constant, dqn-count.")
+    ] = "dqn-sf-pf",
+    preset: Annotated[
+        str | None, typer.Option(help="paper, nature or small (default: paper for games, else small).")
+    ] = None,
+    steps: Annotated[int | None, typer.Option(help="Steps of the agent.")] = None,
+    frames: Annotated[int | None, typer.Option(help="Frames of the emulator, instead of steps.")] = None,
+    seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run (default: runs/ENV-AGENT-SEED).")] = None,
+    results: ResultsFile = None,
+) -> None:
+    """Train a deep agent; stop it as you like, spie resume goes on."""
+    import re
+
+    from spie.agents import training
+    from spie.agents.deep import DQN, steps_of
+    from spie.envs.images import options_of
+    from spie.errors import unknown
+
+    known = {field.name for field in dataclasses.fields(DQN)} - {"bonus", "preset"}
+    values = _assignments(assignments or [])
+    options = {name: values.pop(name) for name in list(values) if name not in known}
+    theirs = options_of(environment)
+    for name in options:
+        if theirs and name not in theirs:
+            raise unknown("setting or option", name, known | set(theirs))
+    task = training.Task(environment, options)
+    env = task.make(1)
+    default = "paper" if hasattr(env, "frame_skip") else "small"
+    settings = DQN.named(agent, preset=preset or default, **values)
+    n = steps_of(steps, frames, env)
+    folder = out or Path("runs") / f"{re.sub('[^A-Za-z0-9]+', '-', environment).strip('-')}-{agent}-{seed}"
+    training.check_new(folder)
+    console = _console()
+    console.print(f"{environment}: {agent} ({settings.preset}), {n:,} steps, seed {seed}, into {folder}")
+    cost = training.cost(settings, task, n, training.default_threads(settings))
+    console.print(
+        f"needs {cost.bytes / 1e9:.2f} GB of memory and about {_duration(cost.seconds)} here; Ctrl-C saves and stops"
+    )
+    with _watch(console) as progress:
+        trace = training.train(settings, environment, n, seed, folder, options=options, progress=progress)
+    _finish(folder, trace, results, console)
+
+
+@app.command()
+def resume(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run.")], results: ResultsFile = None
+) -> None:
+    """Go on with a run that was stopped, or killed, as if nothing had happened."""
+    from spie.agents import training
+
+    console = _console()
+    with _watch(console) as progress:
+        trace = training.resume(folder, progress=progress, warn=console.print)
+    _finish(folder, trace, results, console)
+
+
+@app.command()
+def evaluate(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run.")],
+    episodes: Annotated[int, typer.Option(help="To play.")] = 10,
+    epsilon: Annotated[float, typer.Option(help="Chance of an action at random.")] = 0.05,
+    as_json: Annotated[bool, typer.Option("--json", help="The numbers as JSON.")] = False,
+) -> None:
+    """Play episodes without learning, and say what they pay."""
+    import numpy as np
+
+    from spie.agents import training
+
+    _between("--episodes", episodes, 1, 100_000)
+    _between("--epsilon", epsilon, 0, 1)
+    rewards = np.array(training.evaluate(folder, episodes, epsilon, _console().print))
+    if as_json:
+        print(json.dumps({"episodes": rewards.tolist(), "mean": rewards.mean(), "sd": rewards.std(ddof=episodes > 1)}))
+    else:
+        spread = f", sd {rewards.std(ddof=1):,.2f}" if episodes > 1 else ""
+        print(f"{episodes} episodes: mean reward {rewards.mean():,.2f}{spread}, best {rewards.max():,.2f}")
+
+
+@app.command()
+def play(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The film, .gif.")] = Path("play.gif"),
+    epsilon: Annotated[float, typer.Option(help="Chance of an action at random.")] = 0.05,
+    steps: Annotated[int, typer.Option(help="At most so many.")] = 300,
+) -> None:
+    """Film an episode: frame, expected frame, Q and bonus side by side."""
+    import numpy as np
+
+    from spie import plots
+    from spie.agents import training
+
+    _between("--steps", steps, 1, 10_000)
+    _between("--epsilon", epsilon, 0, 1)
+    if output.suffix != ".gif":
+        raise ValueError(f"{output}: a film is a .gif; choose such a name with -o")
+    taken = []
+    for step in training.player(folder, _console().print).play(epsilon, np.random.default_rng(0)):
+        taken.append(step)
+        if step.over or len(taken) == steps:
+            break
+    plots.film(
+        [step.frame for step in taken],
+        [step.q for step in taken],
+        [step.action for step in taken],
+        [step.bonus for step in taken],
+        [step.predicted for step in taken],
+        output,
+    )
+    print(f"wrote {output}: {len(taken)} steps, reward {sum(step.reward for step in taken):,.2f}")
+
+
+def _assignments(words: list[str]) -> dict[str, Any]:
+    """key=value ..., with numbers, true, false and null as JSON has them."""
+    values = {}
+    for word in words:
+        key, equals, text = word.partition("=")
+        if not equals or not key.isidentifier():
+            raise ValueError(f'"{word}" is no setting; settings are key=value, such as beta=0.1')
+        try:
+            values[key] = json.loads(text)
+        except json.JSONDecodeError:
+            values[key] = text
+    return values
+
+
+def _between(name: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:
+        raise ValueError(f"{name} must lie between {low} and {high:,}, not {value}")
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+
+
+def _duration(seconds: float) -> str:
+    for unit, length in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+@contextmanager
+def _watch(console: "Console") -> "Iterator[Any]":
+    """How a run stands: one line on a terminal, elsewhere a line for every tenth of the run."""
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = TextColumn("{task.percentage:3.0f} %"), BarColumn(bar_width=20), TextColumn("{task.description}")
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+        tenth = -1
+
+        def show(report: Any) -> None:
+            nonlocal tenth
+            words = [f"{report.step:,} steps", f"{report.rate:,.0f}/s"]
+            if (reward := report.curves.get("rollout/ep_rew_mean")) is not None:
+                words.append(f"return {reward:,.2f}")
+            if (bonus := report.curves.get("intrinsic/raw_mean")) is not None:
+                words.append(f"bonus {bonus:.3g}")
+            words.append(f"{_duration(report.seconds_left)} left")
+            bar.update(task, total=report.steps, completed=report.step, description="  ".join(words))
+            if not console.is_terminal and 10 * report.step // report.steps > tenth:
+                tenth = 10 * report.step // report.steps
+                console.print("  ".join(words))
+
+        yield show
+
+
+def _finish(folder: Path, trace: Any, results: Path | None, console: "Console") -> None:
+    """Keep a finished run in the store as well, and say how it ended."""
+    from spie.agents import checkpoint, training
+    from spie.run import Run, save
+    from spie.store import Store
+
+    spec = training.read_run(folder)
+    settings, task = spec["settings"], training.Task(spec["env"], spec["options"])
+    run = Run(spec["env"], settings.name, settings, task, spec["steps"], (spec["seed"],))
+    last_checkpoint = checkpoint.read_manifest(checkpoint.checkpoints(folder / "checkpoints")[0])
+    with Store(results) as store:
+        save(store, run, trace, last_checkpoint["values"]["seconds"])
+    last = trace.episode_rewards[0][-100:]
+    mean = f", mean reward of the last {len(last)} {last.mean():,.2f}" if len(last) else ""
+    print(f"{run.env} {run.agent}: {int(trace.steps[0]):,} steps, {trace.episode_steps.shape[1]} episodes{mean}")
+    console.print(f"next: spie evaluate {folder}; spie play {folder}; tensorboard --logdir {folder}")
+
+
+@app.command()
 def check(
     name: Annotated[str, typer.Argument(help="An intrinsic reward. See spie list.")],
     env: Annotated[
@@ -420,6 +776,10 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)  # Typer hands back 130 for Ctrl-C
     except (ValueError, OSError) as error:
+        _fail(str(error))
+    except ImportError as error:
+        if isinstance(error, ModuleNotFoundError):  # a fault of ours; what is not installed, we say ourselves
+            raise
         _fail(str(error))
     except (KeyboardInterrupt, typer.Abort):
         code = 130

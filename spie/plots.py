@@ -155,7 +155,9 @@ def _draw_panel(ax: Axes, panel: Panel) -> None:
         if letter in panel.log:
             ax.set(**{f"{letter}scale": "log"})
             axis.set_minor_locator(NullLocator())
-        axis.set_major_locator(LogLocator(subs=(1, 3)) if letter in panel.log else MaxNLocator(5))
+        wide = letter == "x" and any(curve.x[-1] > 1e3 * curve.x[0] > 0 for curve in panel.curves.values())
+        ticks = LogLocator(subs=(1,) if wide else (1, 3))  # so that their labels do not run into each other
+        axis.set_major_locator(ticks if letter in panel.log else MaxNLocator(5))
         axis.set_major_formatter(FuncFormatter(_number))
     for at in panel.vertical:
         ax.axvline(at, color=INK, alpha=0.35, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
@@ -567,6 +569,44 @@ def _draw_layer(ax: Axes, place: Any, layer: Layer, before: Any = None, cut: boo
     if cut:
         at = (here[0] + there[0]) / 2, (here[1] + there[1]) / 2
         ax.text(*at, "‖", ha="center", va="center", color=COLOURS["sarsa-srr"], fontweight="bold")
+
+
+@matplotlib.rc_context(STYLE)
+def film(
+    frames: Sequence[NDArray[Any]],
+    Q: Sequence[NDArray[Any]],
+    actions: Sequence[int],
+    bonuses: Sequence[float],
+    predicted: Sequence[NDArray[Any] | None],
+    path: str | Path,
+) -> None:
+    """An episode as a GIF: the frame, the frame that was expected after it, Q of every action, the bonus so far."""
+    from matplotlib.animation import FuncAnimation, PillowWriter
+
+    figure = _figure(8.4, 2.6)
+    axes = figure.subplots(1, 4, width_ratios=[1, 1, 1, 1.2])
+    grey = {"cmap": "gray", "vmin": 0, "vmax": 255}
+    images = [ax.imshow(frames[0], **grey) for ax in axes[:2]]
+    for ax, title in zip(axes, ("frame", "expected next frame", "Q", "bonus"), strict=True):
+        ax.set_title(title)
+    for ax in axes[:2]:
+        ax.set_axis_off()
+    low, high = min(map(np.min, Q)), max(map(np.max, Q))
+    bars = axes[2].bar(range(len(Q[0])), Q[0], color=COLOURS["sarsa-sr"])
+    axes[2].set_ylim(min(low, 0), max(high, 1e-9))
+    (line,) = axes[3].plot(bonuses, color=COLOURS["sarsa-srr"])
+
+    def draw_step(t: int) -> list[Any]:
+        images[0].set_data(frames[t])
+        expected = predicted[t - 1] if t else None
+        images[1].set_data(np.zeros_like(frames[t]) if expected is None else expected)
+        for a, bar in enumerate(bars):
+            bar.set_height(Q[t][a])
+            bar.set_color(COLOURS["sarsa-srr" if a == actions[t] else "sarsa-sr"])
+        line.set_data(range(t + 1), bonuses[: t + 1])
+        return []
+
+    FuncAnimation(figure, draw_step, len(frames)).save(path, PillowWriter(fps=15))
 
 
 @matplotlib.rc_context(STYLE)

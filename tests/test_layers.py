@@ -25,9 +25,10 @@ LAYERS = {
     "agents": BASE | {"envs", "rewards", "features"},
     "wrappers": BASE | {"rewards", "features", "agents.bonuses", "agents.networks"},
     "sb3": BASE | {"wrappers", "rewards", "features"},
-    "run": BASE | {"store"},  # knows no agent
+    "run": BASE | {"store", "rewards"},  # knows no agent
     "experiments": BASE | {"run", "store", "agents", "envs", "features", "wrappers", "sb3"},
-    "sweep": BASE | {"run", "experiments"},
+    "sweeps": BASE | {"agents", "envs", "run", "store", "experiments"},
+    "tune": BASE | {"agents", "rewards", "experiments"},
     "check": BASE | {"wrappers", "agents", "envs", "rewards", "features"},
     "ledger": BASE | {"envs", "experiments", "stats"},
     "plots": BASE | {"stats"},
@@ -40,10 +41,10 @@ ONLY_IN = {
     "stable_baselines3": ("sb3", "experiments.dropin"),
     "matplotlib": ("plots",),
     "ray": ("run",),
-    "optuna": ("sweep",),
+    "optuna": ("tune",),
 }
 VECTOR_CODE = ("agents.vector", "agents.matrix")
-AT_THE_TOP_ONLY_IN = {"numba": VECTOR_CODE, "llvmlite": VECTOR_CODE, "scipy": (), "ray": ()}
+AT_THE_TOP_ONLY_IN = {"numba": VECTOR_CODE, "llvmlite": VECTOR_CODE, "scipy": (), "ray": (), "optuna": ()}
 
 
 def imports():

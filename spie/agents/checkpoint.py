@@ -85,7 +85,7 @@ def load(path: Path) -> Checkpoint:
     from safetensors import SafetensorError
     from safetensors.numpy import load as from_safetensors
 
-    manifest = _manifest(path)
+    manifest = read_manifest(path)
     try:
         files, names = manifest["files"], manifest["arrays"]
         for name, described in files.items():
@@ -111,7 +111,7 @@ def discard(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
 
 
-def _manifest(path: Path) -> dict[str, Any]:
+def read_manifest(path: Path) -> dict[str, Any]:
     try:
         manifest = json.loads((path / "manifest.json").read_bytes())
         version = manifest["format"]
@@ -126,7 +126,7 @@ def _manifest(path: Path) -> dict[str, Any]:
 def _segments(path: Path) -> Sequence[str]:
     """The frame segments that a checkpoint needs; none where it cannot be read."""
     try:
-        return [named["file"] for lane in _manifest(path)["values"]["segments"] for named in lane]
+        return [named["file"] for lane in read_manifest(path)["values"]["segments"] for named in lane]
     except (CheckpointError, KeyError, TypeError):
         return []
 

@@ -184,6 +184,12 @@ class DQN:
             raise unknown("agent", name, AGENTS)
         return cls(**AGENTS[name] | settings)
 
+    @property
+    def name(self) -> str:
+        """The name of the agent, up to its further settings."""
+        names = [name for name, settings in AGENTS.items() if settings["bonus"] == self.bonus]
+        return "dqn-mmc" if self.bonus == "none" and self.mmc else names[0]
+
     def run(
         self,
         env: Any,

@@ -141,6 +141,19 @@ class Episode:
     terminal: bool  # False: cut off
 
 
+@dataclass(frozen=True)
+class Step:
+    """A step that was played, not learned from, by the first environment of the first lane."""
+
+    frame: NDArray[np.uint8]  # [H, W] seen before it
+    q: NDArray[np.float32]  # [A]
+    action: int
+    reward: float
+    bonus: float  # raw
+    predicted: NDArray[np.uint8] | None  # [H, W] the frame that the decoder expected after it
+    over: bool
+
+
 class Learner:
     """The agent of one settings on some seeds, side by side, with all that changes while it learns."""
 
@@ -490,6 +503,42 @@ class Learner:
         self._begin(frames, info, over.ravel())
         return episodes
 
+    def end_episodes(self) -> None:
+        """Cut off all episodes that are under way, and begin new ones."""
+        under_way = self.length > 0
+        if under_way.any():
+            self._end(under_way, np.zeros_like(under_way))
+
+    def play(self, epsilon: float, rng: np.random.Generator) -> Iterator[Step]:
+        """Act without learning, from the current state of the environment on, over and over."""
+        while True:
+            with torch.no_grad(), self._precision():
+                phi = self.online.phi(self._images(self.stacks))
+                q = self.online.q(phi)[0, 0].float().cpu().numpy()
+            a = int(rng.integers(self.actions)) if rng.random() < epsilon else int(q.argmax())
+            action = torch.tensor([[a]], device=self.device)
+            frame, before = self.stacks[0, 0, -1].copy(), self._look(self.stacks)
+            frames, reward, terminated, truncated, info = self.env.step(np.array([a]))
+            self.stacks = np.concatenate([self.stacks[:, :, 1:], frames[None, :, None]], axis=2)
+            states = self._count(info, np.ones((1, 1), np.bool_))
+            bonus, predicted = 0.0, None
+            with torch.no_grad(), self._precision():
+                if self.target.psi is not None:
+                    bonus = float(self._successor_bonus(before, action, self._look(self.stacks)))
+                elif self.rnd is not None:
+                    bonus = float(self.rnd.compute(self._images(self.stacks[:, :, -1]))[0, 0])
+                elif self.settings.bonus != "none":
+                    bonus = float(self._table_bonus(states)[0, 0])
+                if self.online.decoder is not None:
+                    levels = (255 * self.online.decoder(phi, action)[0, 0].float()).clamp(0, 255)
+                    predicted = levels.byte().cpu().numpy()
+            over = bool(terminated[0] or truncated[0])
+            yield Step(frame, q, a, float(reward[0]), bonus, predicted, over)
+            if over:
+                whole = np.ones(1, np.bool_)
+                frames, info = self.env.reset(options={"reset_mask": whole})
+                self._begin(frames, info, whole)
+
     # -- checkpoints: all that changes
 
     def weights(self) -> dict[str, NDArray[Any]]:
@@ -552,8 +601,8 @@ class Learner:
             replay.restore(fields, values["replays"][lane], frames, segments[lane])
         if hasattr(self.env, "set_state"):
             self.env.set_state({name[4:]: array for name, array in arrays.items() if name.startswith("env.")})
-        elif (under_way := self.length > 0).any():  # it cannot be saved: its episodes count as cut off here
-            self._end(under_way, np.zeros_like(under_way))
+        else:
+            self.end_episodes()
 
 
 _ARRAYS = ("stacks", "reward", "length", "visits", "first_visit")

@@ -57,13 +57,14 @@ class Linear(nn.Module):
 
     def __init__(self, n_in: int, n_out: int, generators: Generators) -> None:
         super().__init__()
-        self.weight = _uniform((n_out, n_in), n_in, generators)
+        weight = _uniform((n_out, n_in), n_in, generators).detach()
+        self.weight = nn.Parameter(weight.mT.contiguous())  # the other way round, its gradient would be copied
         self.bias = _uniform((n_out,), n_in, generators)
 
     def forward(self, x: Tensor) -> Tensor:
         if len(self.weight) == 1:  # squeeze, not [0]: its gradient is a view
-            return F.linear(x.squeeze(0), self.weight.squeeze(0), self.bias.squeeze(0)).unsqueeze(0)
-        return torch.baddbmm(self.bias.unsqueeze(1), x, self.weight.transpose(1, 2))
+            return torch.addmm(self.bias.squeeze(0), x.squeeze(0), self.weight.squeeze(0)).unsqueeze(0)
+        return torch.baddbmm(self.bias.unsqueeze(1), x, self.weight)
 
 
 class Conv(nn.Module):

@@ -8,6 +8,7 @@ tensorboard/   the curves
 """
 
 import dataclasses
+import hashlib
 import json
 import os
 import signal
@@ -42,6 +43,10 @@ class Task:
 
     env: str
     options: Mapping[str, Any]
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(json.dumps([self.env, sorted(self.options.items())]).encode()).hexdigest()[:24]
 
     def make(self, n: int) -> Any:
         return make_images(self.env, n, **self.options)
@@ -84,10 +89,7 @@ def train(
     """
     need_torch()
     folder = Path(out)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        if (folder / "run.json").exists():
-            raise ValueError(f"{folder} holds a run already; go on with spie resume {folder}, or give another --out")
-        raise ValueError(f"{folder} exists and is not a run of spie; give another --out")
+    check_new(folder)
     vector_env = Task(env, options or {}).make(settings.envs) if isinstance(env, str) else env
     steps = steps_of(steps, frames, vector_env)
     check_fits(settings, vector_env, steps)
@@ -119,6 +121,14 @@ def resume(
     return training.run()
 
 
+def check_new(folder: Path) -> None:
+    """A folder for a new run must be new, or empty."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        if (folder / "run.json").exists():
+            raise ValueError(f"{folder} holds a run already; go on with spie resume {folder}, or give another --out")
+        raise ValueError(f"{folder} exists and is not a run of spie; give another --out")
+
+
 def read_run(folder: Path) -> dict[str, Any]:
     """The run.json of a run."""
     try:
@@ -148,6 +158,79 @@ def check_fits(settings: DQN, env: Any, steps: int) -> int:
         "set replay_on_disk=true (memory-mapped), or a smaller replay=N",
     )
     return int(replay + networks)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run will take."""
+
+    bytes: int  # of memory
+    seconds: float
+
+
+def cost(settings: DQN, task: Task, steps: int, threads: int) -> Cost:
+    """Measured on a few steps and updates that are then forgotten: some seconds with the paper's network."""
+    need_torch()
+    from spie.agents.dqn import Learner, on_threads
+
+    quick: dict[str, Any] = {
+        "replay": 100 * settings.envs,
+        "learning_starts": 0,
+        "train_every": 10**9,
+        "epsilon_fraction": 1e-9,
+    }
+    env = task.make(settings.envs)
+    needed = check_fits(settings, env, steps)
+    with on_threads(threads):
+        learner = Learner(dataclasses.replace(settings, replay_on_disk=False, **quick), env, [0], 10**9)
+        times = []
+        for _ in range(20):
+            began = time.perf_counter()
+            learner.advance()
+            times.append(time.perf_counter() - began)
+        learner.end_episodes()
+        updates = []
+        for _ in range(3):
+            began = time.perf_counter()
+            learner.update()
+            updates.append(time.perf_counter() - began)
+    n_updates = max(0, steps - settings.learning_starts) / settings.train_every
+    return Cost(needed, steps / settings.envs * sorted(times)[len(times) // 2] + n_updates * min(updates))
+
+
+def player(folder: Path, warn: Callable[[str], None], env: Any = None) -> "Learner":
+    """The agent of a run as its last checkpoint has it, on an environment of its own, to play and not to learn."""
+    need_torch()
+    from spie.agents.dqn import Learner
+
+    spec = read_run(folder)
+    settings = dataclasses.replace(spec["settings"], envs=1, replay=100, replay_on_disk=False)
+    found = checkpoint.checkpoints(folder / "checkpoints")
+    for path in found:
+        try:
+            content = checkpoint.load(path)
+            env = env if spec["env"] is None else Task(spec["env"], spec["options"]).make(1)
+            learner = Learner(settings, env, [spec["seed"] + 1], spec["steps"])  # not the episodes it has learned from
+            learner.load_weights(content.weights)
+            learner.step = content.values["step"]
+            learner.visits[...] = content.arrays["visits"]
+            return learner
+        except (checkpoint.CheckpointError, KeyError, RuntimeError) as error:
+            warn(f"{path}: {str(error).partition(chr(10))[0].removeprefix(f'{path} ')}; trying the one before")
+    raise ValueError(f"{folder} has no checkpoint that can be used; spie resume {folder} makes one")
+
+
+def evaluate(folder: Path, episodes: int, epsilon: float, warn: Callable[[str], None], env: Any = None) -> list[float]:
+    """Rewards of so many episodes, played and not learned from."""
+    learner, rewards, total = player(folder, warn, env), [], 0.0
+    for step in learner.play(epsilon, np.random.default_rng(0)):
+        total += step.reward
+        if step.over:
+            rewards.append(total)
+            total = 0.0
+        if len(rewards) == episodes:
+            break
+    return rewards
 
 
 class _Training:

@@ -4,7 +4,8 @@ All of them are a `VectorEnv` of single grey frames uint8 [n, H, W] that waits t
 (`get_state`, `set_state`); others cannot, and a run that is resumed on them begins a new episode.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +27,28 @@ def make_images(name: str, n: int = 1, **options: Any) -> Any:
 
     options: of the environment, such as frame_skip of a game or max_steps of a task.
     """
+    make, known = _maker(name)
+    for option in options:
+        if known and option not in known:
+            raise unknown(f"option of {name}", option, known)
+    return make(n=n, **options)
+
+
+def options_of(name: str) -> tuple[str, ...]:
+    """The options of an environment; none where only Gymnasium knows them."""
+    return _maker(name)[1]
+
+
+def _maker(name: str) -> tuple[Callable[..., Any], tuple[str, ...]]:
     registered = gym.registry.get(name)
-    try:
-        if name.startswith("ALE/") or name in GAMES:
-            return make_atari(name, n, **options)
-        if registered is not None and name.startswith("spie/Pixels-"):
-            return make_pixels(**registered.kwargs | options, n=n)
-        if name.startswith("deep-sea-") or name in MAPS or Path(name).is_file() or "\n" in name:
-            return make_pixels(name, n, **options)
-        if registered is not None:
-            return GymnasiumImages(name, n, **options)
-    except TypeError as error:  # an option that it does not have
-        raise ValueError(f"{name}: {error}") from error
+    if name.startswith("ALE/") or name in GAMES:
+        return partial(make_atari, name), ("frame_skip", "max_frames", "sticky")
+    if registered is not None and name.startswith("spie/Pixels-"):
+        return partial(make_pixels, **registered.kwargs), ("max_steps",)
+    if name.startswith("deep-sea-") or name in MAPS or "\n" in name or Path(name).is_file():
+        return partial(make_pixels, name), ("max_steps",)
+    if registered is not None:
+        return partial(GymnasiumImages, name), ()
     raise unknown("game, image task, map or Gymnasium id", name, [*GAMES, *MAPS, "deep-sea-10"])
 
 
@@ -45,15 +56,18 @@ class GymnasiumImages(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64],
     """Copies of any Gymnasium environment whose observations are uint8 images, grey or in colour."""
 
     def __init__(self, name: str, n: int, **options: Any) -> None:
-        self.envs = [gym.make(name, **options) for _ in range(n)]
+        try:
+            self.envs = [gym.make(name, **options) for _ in range(n)]
+        except (TypeError, gym.error.Error) as error:
+            raise ValueError(f"{name}: {str(error).splitlines()[0]}") from error
         space, actions = self.envs[0].observation_space, self.envs[0].action_space
         shape = space.shape or ()
         if not (isinstance(space, gym.spaces.Box) and space.dtype == np.uint8 and len(shape) in (2, 3)) or (
             len(shape) == 3 and shape[2] not in (1, 3)
         ):
             raise ValueError(
-                f"{name}: its observation is {space}, not an image (uint8, height x width, perhaps x 1 or 3); "
-                "a wrapper that renders it would make it one"
+                f"{name}: its observation is {type(space).__name__} {list(shape)} of {space.dtype}, not an image "
+                "(Box of uint8, height x width, perhaps x 1 or 3); a wrapper that renders it would make it one"
             )
         if not isinstance(actions, gym.spaces.Discrete) or actions.start != 0:
             raise ValueError(f"{name}: its actions are {actions}; DQN needs Discrete ones, counted from 0")
