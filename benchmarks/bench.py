@@ -340,6 +340,34 @@ def large_maze() -> None:
     )
 
 
+def wrapper() -> None:
+    """What IntrinsicReward adds to a step of a Gymnasium environment: each reward against the bare environment."""
+    import gymnasium as gym
+
+    kinds: dict[str, tuple[Callable[[], gym.Env[Any, Any]], tuple[str, ...], int]] = {
+        "OF-small, 100 states": (lambda: spie.MDPEnv(spie.grid("of-small")), reward_names("tables"), 10),
+        "MountainCar, 128 features": (lambda: gym.make("MountainCar-v0"), ("count", "sf", "sf-pf"), 60),
+    }
+    rows: list[tuple[Any, ...]] = [("environment", "reward", "microseconds a step", "spread", "at most")]
+    for name, (make, names, target) in kinds.items():
+        envs = {"bare": make()} | {reward: spie.IntrinsicReward(make(), reward) for reward in names}
+        actions = np.random.default_rng(0).integers(make().action_space.n, size=2000).tolist()  # type: ignore[attr-defined]
+        seconds = race({reward: partial(play, env, actions) for reward, env in envs.items()}, rounds=25)
+        bare = seconds["bare"][0]
+        for reward in names:
+            added = f"{1e6 * (seconds[reward][0] - bare) / len(actions):.1f}"
+            rows.append((name, reward, added, spread(seconds[reward]), target))
+    table("IntrinsicReward, beyond the bare environment", *rows)
+
+
+def play(env: Any, actions: list[int]) -> None:
+    env.reset(seed=0)
+    for a in actions:
+        _, _, terminated, truncated, _ = env.step(a)
+        if terminated or truncated:
+            env.reset()
+
+
 if __name__ == "__main__":
     begin = time.perf_counter()
     engine_against_numpy()
@@ -347,6 +375,7 @@ if __name__ == "__main__":
     where_it_goes()
     linear()
     sweeps()
+    wrapper()
     threads()
     start_up()
     large_maze()

@@ -152,6 +152,8 @@ def summary(experiment: "Experiment", r: "Run", results: "Results") -> dict[str,
         measure, values = "steps an episode", trace.episode_steps.mean(axis=1)
     elif getattr(r.task, "cells", None) is not None:
         measure, values = f"states seen in {r.steps} steps, of {r.task.n_states}", (trace.first_visit >= 0).sum(axis=1)
+    elif hasattr(trace, "terminated"):
+        measure, values = "total reward", trace.episode_rewards.sum(axis=1)
     else:
         measure, values = "total reward", trace.total_reward
     ours = estimate(values)

@@ -44,7 +44,7 @@ class FourierFeatures:
             raise ValueError(f"features: observation {x[~np.isfinite(x).all(axis=-1)].reshape(-1)[:8]} is not finite")
         slope, offset = self._of_the_box
         phi = np.cos(x @ slope + offset)
-        return np.asarray(phi / np.sqrt((phi * phi).sum(axis=-1, keepdims=True)))
+        return np.asarray(phi / np.sqrt(np.vecdot(phi, phi))[..., None])
 
     @functools.cached_property
     def _of_the_box(self) -> tuple[Array, Array]:

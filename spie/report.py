@@ -25,6 +25,7 @@ from spie.experiments import (
     Experiment,
     Results,
     deep,
+    dropin,
     get_experiment,
     grids,
     mountain_car,
@@ -248,10 +249,11 @@ def table_5(results: Results, name: str) -> list[Part]:
 def settings_table(runs: Sequence[Run]) -> Table:
     """The settings that differ between the runs, and in the caption those that do not."""
     rows = [_flat(dataclasses.asdict(run.settings)) | {"steps": run.steps, "episodes": run.episodes} for run in runs]
-    varied = [name for name in rows[0] if len({repr(row[name]) for row in rows}) > 1]
+    names = dict.fromkeys(name for row in rows for name in row)  # kinds of agents have settings of their own
+    varied = [name for name in names if len({repr(row.get(name)) for row in rows}) > 1]
     shared = ", ".join(f"{name} = {value}" for name, value in rows[0].items() if name not in varied)
     shown = [
-        Row((run.env, run.agent, *(f"{row[name]:g}" if isinstance(row[name], float) else row[name] for name in varied)))
+        Row((run.env, run.agent, *(f"{v:g}" if isinstance(v := row.get(name), float) else v for name in varied)))
         for run, row in zip(runs, rows, strict=True)
     ]
     return Table(f"All runs: {shared}", ("environment", "agent", *varied), shown, texts=2)
@@ -683,6 +685,29 @@ def animation(results: Results) -> dict[str, Any] | None:
     }
 
 
+def drop_in(results: Results, name: str) -> list[Part]:
+    """Seeds that solved each task, and how soon the goal was found."""
+    columns = ("agent", "seeds that solved it", "seeds that found the goal", "steps until then, median", "at the goal")
+    parts: list[Part] = []
+    for env, agents in traces(results, name).items():
+        rows = []
+        for agent, (run, found) in agents.items():
+            trace: Any = found  # an EpisodeTrace
+            first = dropin.found(trace)
+            soon = number(float(np.median(first[first >= 0])), 0) if (first >= 0).any() else None
+            share = percent(float((trace.episode_rewards > dropin.GOAL).sum() / (trace.episode_steps > 0).sum()), 1)
+            values = (agent, f"{dropin.solved(trace).sum()} of {run.n_seeds}", int((first >= 0).sum()), soon, share)
+            rows.append(Row(values, "control" if agent.partition(" ")[0] in CONTROLS else ""))
+        parts.append(Table(f"{env}: {number(run.steps)} steps a seed", columns, rows))
+    lines = [
+        f"A seed has solved a task if {dropin.ENOUGH} of its last {dropin.LAST} episodes reached the goal. Beta falls "
+        "to 0 in the course of a run, and so does epsilon of Q-learning. At the goal: share of all episodes.",
+        "A cost makes an agent try what it has not tried, and it makes the end of an episode worth having: on the "
+        "frozen lake, where holes end episodes, agents that pay for every step learn to fall in.",
+    ]
+    return [*parts, Lines("How to read it", lines)]
+
+
 # The page
 
 BUILDERS: dict[str, Callable[[Results, str], list[Part]]] = {
@@ -698,6 +723,7 @@ BUILDERS: dict[str, Callable[[Results, str], list[Part]]] = {
     "tuned": tuned_chains,
     "tuned-grids": tuned_maps,
     "pixels": pixels,
+    "dropin": drop_in,
     "table2": atari,
     "recon": atari,
 }

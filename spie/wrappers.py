@@ -177,6 +177,11 @@ class State(NamedTuple):
     cell: int  # where a count bonus counts it
 
 
+def length(x: NDArray[np.float64]) -> float:
+    """|x|_1"""
+    return float(np.add.reduce(np.abs(x)))
+
+
 class Features:
     """Successor features psi(s, a) = Psi[a] phi(s) and predecessor features xi(s) = Xi phi(s); visits by cell.
 
@@ -194,7 +199,7 @@ class Features:
         self.eta, self.gamma_sr = settings.eta, settings.gamma_sr
         self.eta_pr = settings.eta if settings.eta_pr is None else settings.eta_pr
         self.gamma_pr = settings.gamma_sr if settings.gamma_pr is None else settings.gamma_pr
-        self.mean = np.full(n_actions, 1 / n_actions)
+        self.mean = np.full(n_actions, settings.gamma_sr / n_actions)  # over the next action, discounted
         self.Psi = np.zeros((n_actions, d, d) if "psi_norm" in needs else (0, d, d))
         self.Xi = np.zeros((d, d) if "xi_norm_next" in needs else (0, d))
         self.counts: dict[int, int] = {}
@@ -243,14 +248,18 @@ class Features:
         of: dict[str, float] = {}
         if len(self.Psi):  # as td_sf, with the mean over a'
             psi = self.Psi[a] @ phi
-            change = phi + (self.gamma_sr * discount) * (self.mean @ (self.Psi @ phi_next)) - psi
+            change = (discount * self.mean) @ (self.Psi @ phi_next)
+            change += phi
+            change -= psi
             self._add_product(self.Psi[a], self.eta, change, phi)
-            of["psi_norm"] = float(np.abs(psi + self.eta * change).sum())  # for phi has length 1
+            psi += self.eta * change  # what Psi[a] phi is now, for phi has length 1
+            of["psi_norm"] = length(psi)
         if len(self.Xi):
             xi = self.Xi @ phi_next  # as td_pf, but xi(s') is wanted again
             change = phi_next + self.gamma_pr * (self.Xi @ phi) - xi
             self._add_product(self.Xi, self.eta_pr, change, phi_next)
-            of["xi_norm_next"] = float(np.abs(xi + self.eta_pr * change).sum())
+            xi += self.eta_pr * change
+            of["xi_norm_next"] = length(xi)
         return self._ordered(of, s_next)
 
     def learn(self, steps: Sequence[tuple[State, int, State, float]]) -> None:
@@ -267,22 +276,22 @@ class Features:
         """The quantities of a step that was learned from."""
         of: dict[str, float] = {}
         if len(self.Psi):
-            of["psi_norm"] = float(np.abs(self.Psi[a] @ s.phi).sum())
+            of["psi_norm"] = length(self.Psi[a] @ s.phi)
         if len(self.Xi):
-            of["xi_norm_next"] = float(np.abs(self.Xi @ s_next.phi).sum())
+            of["xi_norm_next"] = length(self.Xi @ s_next.phi)
         return self._ordered(of, s_next)
 
     def _ordered(self, of: dict[str, float], s_next: State) -> list[float]:
         if "phi_norm_next" in self.needs:
-            of["phi_norm_next"] = float(np.abs(s_next.phi).sum())
+            of["phi_norm_next"] = length(s_next.phi)
         if self.has_cells:
             of["visits_next"] = self.counts.get(s_next.cell, 0)
         return [of[need] for need in self.needs]
 
     def look(self, s: State, a: int, s_next: State) -> list[float]:
         """The quantities of any step; what was never learned reads as after a first step."""
-        least = {"psi_norm": self.eta * float(np.abs(s.phi).sum()), "visits_next": 1}
-        least["xi_norm_next"] = self.eta_pr * float(np.abs(s_next.phi).sum())
+        least = {"psi_norm": self.eta * length(s.phi), "visits_next": 1}
+        least["xi_norm_next"] = self.eta_pr * length(s_next.phi)
         values = zip(self.needs, self.read(s, a, s_next), strict=True)
         return [max(value, least.get(need, 0)) for need, value in values]
 

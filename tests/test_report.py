@@ -12,7 +12,7 @@ from spie import ledger, report
 from spie.cli import main
 from spie.continuous import ContinuousTask
 from spie.envs import grid
-from spie.experiments import EXPERIMENTS, Results, deep, get_experiment, paper, tabular
+from spie.experiments import EXPERIMENTS, Results, deep, dropin, get_experiment, paper, tabular
 from spie.run import save
 from spie.store import Store
 from spie.trace import EpisodeTrace, Path, Scores, Trace
@@ -33,8 +33,8 @@ def walk(run, seed):
 
 def made_up_episodes(run):
     """The same for a run on a continuous task: ever more episodes reach the goal."""
-    n, rng = run.n_seeds, np.random.default_rng(len(run.agent))
-    ends = rng.random((n, run.episodes)) < np.linspace(0, 1, run.episodes)
+    n, rng, episodes = run.n_seeds, np.random.default_rng(len(run.agent)), run.episodes or 40
+    ends = rng.random((n, episodes)) < np.linspace(0, 1, episodes)
     steps = np.where(ends, 100, run.steps).astype(np.int32)
     return EpisodeTrace(
         repr(run.settings), np.arange(n), steps, ends.astype(float), -0.1 * steps, ends, np.full(n, -1, np.int64)
@@ -43,7 +43,7 @@ def made_up_episodes(run):
 
 def made_up(run, reward):
     """A trace of the shape that the run would leave, with a mean reward of our choice and a spread of 1."""
-    if isinstance(run.task, ContinuousTask):
+    if isinstance(run.task, ContinuousTask | dropin.Task):
         return made_up_episodes(run)
     if run.is_search:
         return Scores(np.arange(run.n_seeds), np.full((len(run.settings), run.n_seeds), float(reward)))

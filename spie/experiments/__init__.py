@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spie.errors import unknown
-from spie.experiments import deep, grids, mountain_car, paper, tabular, tuned
+from spie.experiments import deep, dropin, grids, mountain_car, paper, tabular, tuned
 from spie.experiments.search import Load
 from spie.run import Run, load
 from spie.store import Store
@@ -105,6 +105,7 @@ EXPERIMENTS = {
             long=True,
         ),
         Experiment("pixels", "Deep agents on small image tasks (not in the paper)", 20, deep.pixels, long=True),
+        Experiment("dropin", "Other people's agents with a bonus (not in the paper)", 10, dropin.runs, long=True),
     )
 }
 

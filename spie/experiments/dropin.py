@@ -20,6 +20,7 @@ from spie.trace import EpisodeTrace
 from spie.wrappers import IntrinsicReward
 
 LAST, ENOUGH = 10, 8  # a seed has solved a task if so many of its last episodes reached the goal
+GOAL = 0.5  # an episode that pays more has reached it
 BETAS = (0.1, 0.01, 0.001)
 STEPS = 20_000
 
@@ -173,7 +174,7 @@ def _trace(settings: Any, seeds: int | Sequence[int], runs: Iterator[list[Episod
 
 def found(trace: EpisodeTrace) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Steps until the goal was reached for the first time [seeds]; -1 for never."""
-    reached = trace.episode_rewards > 0.5
+    reached = trace.episode_rewards > GOAL
     steps = np.cumsum(trace.episode_steps, axis=1)
     return np.where(reached.any(axis=1), steps[np.arange(len(steps)), reached.argmax(axis=1)], -1)
 
@@ -181,7 +182,7 @@ def found(trace: EpisodeTrace) -> np.ndarray[Any, np.dtype[np.int64]]:
 def solved(trace: EpisodeTrace) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Whether most of the last episodes reached the goal [seeds]."""
     played = (trace.episode_steps > 0).sum(axis=1)
-    reached = trace.episode_rewards > 0.5
+    reached = trace.episode_rewards > GOAL
     return np.array([row[max(0, n - LAST) : n].sum() >= ENOUGH for row, n in zip(reached, played, strict=True)])
 
 
