@@ -12,7 +12,6 @@ from corridor import Corridor
 from spie.agents.deep import AGENTS, DQN
 from spie.agents.dqn import (
     Learner,
-    RMSprop,
     check_bf16,
     pf_loss,
     q_loss,
@@ -22,6 +21,7 @@ from spie.agents.dqn import (
     total_loss,
 )
 from spie.agents.networks import Architecture, Head
+from spie.agents.optimisers import Adam, RMSprop
 from spie.representations import pr, sr, stationary
 
 torch.set_num_threads(1)
@@ -83,8 +83,7 @@ def test_sf_and_pf_heads_on_a_chain_of_one_hot_states_converge_to_the_closed_for
     weight = torch.from_numpy((z[:, None] * P).ravel()).float()  # all transitions, as often as the chain makes them
     phi = torch.eye(4).unsqueeze(0)
     psi, xi = (Head(Architecture((), (), 4, 64, 0), 0, [torch.Generator().manual_seed(i)]) for i in range(2))
-    optimiser = torch.optim.Adam([*psi.parameters(), *xi.parameters()], lr=0.01)
-    schedule = torch.optim.lr_scheduler.ExponentialLR(optimiser, 0.994)
+    optimiser = Adam([*psi.parameters(), *xi.parameters()], 0.01)
     one = torch.ones(16, 1)
     for _ in range(800):
         with torch.no_grad():
@@ -92,10 +91,9 @@ def test_sf_and_pf_heads_on_a_chain_of_one_hot_states_converge_to_the_closed_for
         # each transition is a lane of its own here, so that each has its weight
         sf = sf_loss(phi[0, s, None], psi(phi)[0, s, None], psi_target[s_next, None], gamma, one)
         pf = pf_loss(phi[0, s_next, None], xi_target[s, None], xi(phi)[0, s_next, None], gamma)
-        optimiser.zero_grad()
         (weight * (sf + pf)).sum().backward()
         optimiser.step()
-        schedule.step()
+        optimiser.rate *= 0.994
     np.testing.assert_allclose(psi(phi)[0].detach(), sr(P, gamma), atol=0.02)
     np.testing.assert_allclose(xi(phi)[0].detach(), pr(P, gamma).T, atol=0.02)  # xi(s') is the column of s'
 
@@ -126,6 +124,16 @@ def test_rmsprop_stays_finite_where_rounding_would_make_the_variance_negative():
             optimiser.step()
     assert torch.isfinite(ours).all()
     assert not torch.isfinite(theirs).all()  # else this test has lost its subject
+
+
+def test_adam_is_torchs():
+    ours, theirs = (torch.nn.Parameter(torch.ones(3)) for _ in range(2))
+    optimisers = Adam([ours], 0.1, 1e-6), torch.optim.Adam([theirs], 0.1, eps=1e-6)
+    for g in ([1.0, -2.0, 0.0], [0.5, 2.0, 3.0]):
+        ours.grad, theirs.grad = torch.tensor(g), torch.tensor(g)
+        for optimiser in optimisers:
+            optimiser.step()
+    torch.testing.assert_close(ours, theirs)
 
 
 def test_rmsprop_treats_chunks_and_whole_tensors_alike(monkeypatch):

@@ -37,7 +37,7 @@ LAYERS = {
     "": None,  # spie/__init__.py
 }
 ONLY_IN = {
-    "torch": ("agents.dqn", "agents.networks", "agents.replay", "agents.bonuses"),
+    "torch": ("agents.dqn", "agents.networks", "agents.optimisers", "agents.bonuses"),
     "stable_baselines3": ("sb3", "experiments.dropin"),
     "matplotlib": ("plots",),
     "ray": ("run",),

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from spie.agents.networks import Architecture, Encoder, Linear
+from spie.agents.optimisers import Adam
 
 NORMS = {"l1": 1, "l2": 2}
 FLOOR = 1e-8  # below any length that a trained psi or xi has; it keeps the bonus finite
@@ -55,7 +56,7 @@ class RND:
         self.predictor = Encoder(inputs, narrow, generators).to(device)
         self.last = nn.ModuleList(Linear(a.features, a.features, generators) for _ in range(2)).to(device)
         self.parameters = [*self.predictor.parameters(), *self.last.parameters()]
-        self.optimiser = torch.optim.Adam(self.parameters, lr=rate, fused=True)
+        self.optimiser = Adam(self.parameters, rate)
         self.mean = torch.zeros(len(seeds), 1, *shape, dtype=torch.float64, device=device)
         self.square = torch.ones_like(self.mean)
         self.count = 0
@@ -85,7 +86,6 @@ class RND:
         self.mean.lerp_(s.float().mean(dim=1, keepdim=True).double(), weight)
         self.square.lerp_(s.float().square().mean(dim=1, keepdim=True).double(), weight)
         errors = self._errors(self._normalised(s)).mean(dim=1)
-        self.optimiser.zero_grad(set_to_none=True)
         errors.sum().backward()
         self.optimiser.step()
         return errors.detach().cpu().numpy().astype(np.float64)
@@ -95,7 +95,7 @@ class RND:
         modules = {"fixed": self.fixed, "predictor": self.predictor, "last": self.last}
         tensors = {f"{name}.{key}": p for name, m in modules.items() for key, p in m.state_dict().items()}
         tensors |= {"mean": self.mean, "square": self.square, "count": torch.tensor(self.count)}
-        return tensors | optimiser_state(self.optimiser, self.parameters)
+        return tensors | {f"optimiser.{name}": p for name, p in self.optimiser.state().items()}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
         modules = {"fixed": self.fixed, "predictor": self.predictor, "last": self.last}
@@ -104,31 +104,11 @@ class RND:
         self.mean.copy_(tensors["mean"])
         self.square.copy_(tensors["square"])
         self.count = int(tensors["count"])
-        load_optimiser(self.optimiser, self.parameters, tensors)
+        self.optimiser.load({name.removeprefix("optimiser."): tensor for name, tensor in tensors.items()})
 
 
 def _tensor(s: ArrayLike | Tensor, like: Tensor) -> Tensor:
     return torch.as_tensor(s if isinstance(s, Tensor) else np.asarray(s), device=like.device)
-
-
-def optimiser_state(optimiser: torch.optim.Optimizer, parameters: Sequence[Tensor]) -> dict[str, Tensor]:
-    """What an optimiser keeps for each parameter, by plain names; before its first step, nothing."""
-    return {
-        f"optimiser.{i}.{name}": value
-        for i, p in enumerate(parameters)
-        for name, value in optimiser.state.get(p, {}).items()
-    }
-
-
-def load_optimiser(
-    optimiser: torch.optim.Optimizer, parameters: Sequence[Tensor], tensors: Mapping[str, Tensor]
-) -> None:
-    for name, value in tensors.items():
-        kind, _, rest = name.partition(".")
-        if kind == "optimiser":
-            i, _, key = rest.partition(".")
-            p = parameters[int(i)]
-            optimiser.state[p][key] = value.clone().to(p.device)
 
 
 class Scale:

@@ -54,7 +54,7 @@ def save(folder: Path, step: int, checkpoint: Checkpoint, frames: Path) -> Path:
     aside, path = folder / ".new", folder / f"step-{step:012}"
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
-    weights = to_safetensors({name: np.ascontiguousarray(array) for name, array in checkpoint.weights.items()})
+    weights = to_safetensors({name: np.asarray(array, order="C") for name, array in checkpoint.weights.items()})
     files = {"weights.safetensors": _write(aside / "weights.safetensors", weights)}
     names = {}
     for i, (name, array) in enumerate(checkpoint.arrays.items()):

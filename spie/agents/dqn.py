@@ -22,6 +22,7 @@ from torch import Tensor
 
 from spie.agents import bonuses
 from spie.agents.networks import Network, architecture
+from spie.agents.optimisers import Adam, RMSprop
 from spie.agents.replay import Replay
 from spie.rewards import get_reward
 
@@ -64,43 +65,6 @@ def reconstruction_loss(frame: Tensor, predicted: Tensor) -> Tensor:
 def total_loss(losses: Mapping[str, Tensor], weights: Mapping[str, float]) -> Tensor:
     """w_q L_q + w_SF delta_SF + w_PF delta_PF + w_recon L_recon: those that an agent has  (eq. 18)."""
     return torch.stack([weights[name] * loss for name, loss in losses.items()]).sum(dim=0)
-
-
-# -- Optimiser
-
-
-class RMSprop(torch.optim.Optimizer):
-    """Centred RMSprop with eps inside the root, as DQN has used it.
-
-        w <- w - rate g / sqrt(mean(g^2) - mean(g)^2 + eps)
-
-    The running variance is kept as such: as a difference of two means, rounding can take it below zero, from where
-    `torch.optim.RMSprop` gives NaN.
-    """
-
-    CHUNK = 1 << 16  # elements whose five arrays fit a core's cache: one trip to memory in place of seven
-
-    def __init__(self, parameters: Sequence[Tensor], rate: float, decay: float = 0.95, eps: float = 0.001) -> None:
-        super().__init__(parameters, {"rate": rate, "decay": decay, "eps": eps})
-
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:  # type: ignore[override]  # there is no closure
-        for group in self.param_groups:
-            rate, decay, eps = group["rate"], group["decay"], group["eps"]
-            for p in group["params"]:
-                if p.grad is None:
-                    continue
-                state = self.state[p]
-                if not state:
-                    state["mean"], state["variance"] = torch.zeros_like(p), torch.zeros_like(p)
-                arrays = p, p.grad.contiguous(), state["mean"], state["variance"]
-                scratch = torch.empty(min(self.CHUNK, p.numel()), device=p.device)
-                for w, g, mean, variance in zip(*(x.view(-1).split(self.CHUNK) for x in arrays), strict=True):
-                    room = scratch[: len(w)]
-                    change = torch.sub(g, mean, out=room)
-                    mean.add_(change, alpha=1 - decay)
-                    variance.mul_(decay).addcmul_(change, change, value=decay * (1 - decay))
-                    w.addcmul_(g, torch.add(variance, eps, out=room).rsqrt_(), value=-rate)
 
 
 @contextmanager
@@ -201,11 +165,11 @@ class Learner:
         self.target.decoder = None
         self.target.requires_grad_(False)
         self.parameters = list(self.online.parameters())
-        self.optimiser: torch.optim.Optimizer
+        self.optimiser: RMSprop | Adam
         if settings.optimiser == "rmsprop":
             self.optimiser = RMSprop(self.parameters, settings.rate, settings.decay, settings.eps)
         else:
-            self.optimiser = torch.optim.Adam(self.parameters, lr=settings.rate, eps=settings.eps, fused=True)
+            self.optimiser = Adam(self.parameters, settings.rate, settings.eps)
         self.rnd: bonuses.RND | None = None
         if settings.bonus == "rnd":
             rnd_seeds = [int(word[2]) for word in words]
@@ -308,7 +272,6 @@ class Learner:
                 losses["recon"] = reconstruction_loss(frames[:, :, -1], online.decoder(phi, a).float())
             weights = {"q": cfg.w_q, "sf": cfg.w_sf, "pf": cfg.w_pf, "recon": cfg.w_recon}
             loss = total_loss(losses, weights)
-        self.optimiser.zero_grad(set_to_none=True)
         loss.sum().backward()
         self.optimiser.step()
         self.updates += 1
@@ -548,7 +511,7 @@ class Learner:
         """Weights of both networks, of the optimiser, of RND."""
         tensors = {f"online.{name}": p for name, p in self.online.state_dict().items()}
         tensors |= {f"target.{name}": p for name, p in self.target.state_dict().items()}
-        tensors |= bonuses.optimiser_state(self.optimiser, self.parameters)
+        tensors |= {f"optimiser.{name}": p for name, p in self.optimiser.state().items()}
         if self.rnd is not None:
             tensors |= {f"rnd.{name}": p for name, p in self.rnd.state().items()}
         return {name: p.detach().cpu().numpy() for name, p in tensors.items()}
@@ -558,10 +521,10 @@ class Learner:
         parts: dict[str, dict[str, Tensor]] = {"online": {}, "target": {}, "rnd": {}, "optimiser": {}}
         for name, array in arrays.items():
             part, _, rest = name.partition(".")
-            parts[part][name if part == "optimiser" else rest] = torch.tensor(array)
+            parts[part][rest] = torch.tensor(array)
         self.online.load_state_dict(parts["online"])
         self.target.load_state_dict(parts["target"])
-        bonuses.load_optimiser(self.optimiser, self.parameters, parts["optimiser"])
+        self.optimiser.load(parts["optimiser"])
         if self.rnd is not None:
             self.rnd.load(parts["rnd"])
 
