@@ -59,7 +59,8 @@ def list_() -> None:
     for e in EXPERIMENTS.values():
         runs = e.runs(e.seeds)
         steps = sum(run.steps * (run.episodes or 1) * run.n_seeds * run.n_settings for run in runs)
-        shape = f"{len(runs)} x {e.seeds}" if runs else "-"
+        n = sum(run.n_settings for run in runs)  # a run of a search is many
+        shape = f"{n:,} x {runs[0].n_seeds}{f', best x {e.seeds}' if e.then else ''}" if runs else "-"
         experiments.add_row(e.name, e.title, shape, f"{'up to ' if any(r.episodes for r in runs) else ''}{steps:,}")
     console.print(experiments, "")
     rewards = Table(title="intrinsic rewards", title_justify="left", box=None)

@@ -170,9 +170,9 @@ import spie
 
 HALF = 0.5
 
-@spie.reward("half-sr-r")
-def half(M_next, M_col_next):
-    return HALF * (M_next - M_col_next)
+@spie.reward("half-constant")
+def half():
+    return -HALF
 """
 
 
@@ -183,7 +183,7 @@ def test_rewards_of_a_file_reach_other_processes_and_are_part_of_the_id(tmp_path
     file.unlink()  # workers elsewhere do not have it either
     runs = [
         Run("riverswim", "", spie.Sarsa(reward=reward, beta=beta), spie.riverswim(), 200, 3)
-        for reward, beta in (("half-sr-r", 2.0), ("half-sr-r", 4.0), ("sr-r", 1.0))
+        for reward, beta in (("half-constant", 2.0), ("half-constant", 4.0), ("constant", 1.0))
     ]
     with Store(tmp_path / "r.db") as store:
         assert len(list(execute(runs, store, on="processes"))) == 3
@@ -191,7 +191,7 @@ def test_rewards_of_a_file_reach_other_processes_and_are_part_of_the_id(tmp_path
     np.testing.assert_array_equal(found[0], found[2])  # half the reward, twice beta: the same
     file.write_text(OWN.replace("HALF = 0.5", "HALF = 0.25"))
     load_rewards(file)
-    assert get_reward("half-sr-r").function(1.0, 3.0) == -0.5
+    assert get_reward("half-constant").function() == -0.25
     assert Run("riverswim", "", runs[0].settings, spie.riverswim(), 200, 3).id != runs[0].id
 
 
