@@ -84,7 +84,10 @@ def run(
     seeds: Annotated[int | None, typer.Option(help="Seeds of each run (default: each experiment's own).")] = None,
     frames: Annotated[int | None, typer.Option(help="Budget of each run of table2 and recon (paper: 10^8).")] = None,
     results: ResultsFile = None,
-    on: Backend = "serial",
+    on: Annotated[
+        str | None,
+        typer.Option(help="Where to run: serial (threads), processes or ray (default: what suits the experiment)."),
+    ] = None,
     address: Address = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a cell instead of a table.")] = False,
 ) -> None:
@@ -113,7 +116,7 @@ def run(
                 columns = (TextColumn("  {task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
                 with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
                     task = progress.add_task("", total=len(runs))
-                    for r in execute(runs, store, on, address):
+                    for r in execute(runs, store, on or e.on, address):
                         progress.update(task, advance=1, description=f"{r.env} {r.agent}")
                 finished = len(e.planned(seeds or e.seeds, store)) == len(runs)
             found = Results(store)

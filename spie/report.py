@@ -655,7 +655,8 @@ def pixels(results: Results, name: str) -> list[Part]:
                 shown = [f"{p:.2f}{'*' if low > 0.5 or high < 0.5 else ''}" for p, low, high in found]
                 shown[list(agents).index(agent)] = "–"
                 rows.append(row_of(agent, (agent, *shown)))
-            caption = f"{env}: chance that a seed of the row beats one of the column in {measure}; * 95 % sure"
+            caption = f"{env}: chance that a seed of the row beats one of the column in {measure}; "
+            caption += "* its 95 % interval leaves out 0.5"
             parts.append(Table(caption, ("agent", *agents), rows))
     return [drawing("Mean and 95 % interval", plots.curve_panels(curves)), *parts]
 

@@ -115,7 +115,7 @@ def test_rmsprop_is_centred_with_eps_inside_the_root():
         assert w.item() == pytest.approx(expected, rel=1e-5)
 
 
-def test_rmsprop_stays_finite_where_rounding_makes_the_variance_negative():
+def test_rmsprop_stays_finite_where_rounding_would_make_the_variance_negative():
     """A constant large gradient: torch's own centred RMSprop gives NaN here."""
     ours, theirs = (torch.nn.Parameter(torch.zeros(1000)) for _ in range(2))
     optimisers = RMSprop([ours], rate=0.1, eps=1e-8), torch.optim.RMSprop([theirs], 0.1, 0.95, 1e-8, centered=True)

@@ -97,3 +97,17 @@ def test_an_agent_builds_only_the_heads_it_uses():
 def test_an_image_too_small_for_the_network_is_one_clear_line():
     with pytest.raises(ValueError, match="an image of 20 x 20 is too small for this network; try preset small"):
         build("nature", (4, 20, 20))
+
+
+def test_our_deconvolution_has_the_gradients_of_pytorchs():
+    network = build("paper", (2, 40, 36), 3)
+    deconv = network.decoder.deconvolutions[1]
+    x = torch.rand(1, 2, 64, 9, 8, requires_grad=True)
+    y = deconv(x)
+    weights = torch.rand_like(y)
+    ours = torch.autograd.grad((weights * y).sum(), [x, deconv.weight, deconv.bias])
+    weight = deconv.weight[0].movedim(-1, 1)
+    y = torch.nn.functional.conv_transpose2d(x[0], weight, deconv.bias[0], 2, 2)
+    theirs = torch.autograd.grad((weights[0] * y).sum(), [x, deconv.weight, deconv.bias])
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)

@@ -74,10 +74,11 @@ class RMSprop(torch.optim.Optimizer):
 
         w <- w - rate g / sqrt(mean(g^2) - mean(g)^2 + eps)
 
-    Rounding can take the variance below zero, from where `torch.optim.RMSprop` gives NaN; here it stops at zero.
+    The running variance is kept as such: as a difference of two means, rounding can take it below zero, from where
+    `torch.optim.RMSprop` gives NaN.
     """
 
-    CHUNK = 1 << 16  # elements whose five arrays fit a core's cache: one trip to memory in place of six
+    CHUNK = 1 << 16  # elements whose five arrays fit a core's cache: one trip to memory in place of seven
 
     def __init__(self, parameters: Sequence[Tensor], rate: float, decay: float = 0.95, eps: float = 0.001) -> None:
         super().__init__(parameters, {"rate": rate, "decay": decay, "eps": eps})
@@ -91,13 +92,15 @@ class RMSprop(torch.optim.Optimizer):
                     continue
                 state = self.state[p]
                 if not state:
-                    state["mean"], state["square"] = torch.zeros_like(p), torch.zeros_like(p)
-                flat = (x.view(-1).split(self.CHUNK) for x in (p, p.grad.contiguous(), state["mean"], state["square"]))
-                for w, g, mean, square in zip(*flat, strict=True):
-                    mean.lerp_(g, 1 - decay)
-                    square.mul_(decay).addcmul_(g, g, value=1 - decay)
-                    root = torch.addcmul(square, mean, mean, value=-1).clamp_min_(0).add_(eps).sqrt_()
-                    w.addcdiv_(g, root, value=-rate)
+                    state["mean"], state["variance"] = torch.zeros_like(p), torch.zeros_like(p)
+                arrays = p, p.grad.contiguous(), state["mean"], state["variance"]
+                scratch = torch.empty(min(self.CHUNK, p.numel()), device=p.device)
+                for w, g, mean, variance in zip(*(x.view(-1).split(self.CHUNK) for x in arrays), strict=True):
+                    room = scratch[: len(w)]
+                    change = torch.sub(g, mean, out=room)
+                    mean.add_(change, alpha=1 - decay)
+                    variance.mul_(decay).addcmul_(change, change, value=decay * (1 - decay))
+                    w.addcmul_(g, torch.add(variance, eps, out=room).rsqrt_(), value=-rate)
 
 
 @contextmanager

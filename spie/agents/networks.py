@@ -9,7 +9,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -52,28 +52,33 @@ def _uniform(shape: tuple[int, ...], fan_in: float, generators: Generators) -> n
     return nn.Parameter(torch.stack(lanes))
 
 
+def _activated(y: Tensor, relu: bool) -> Tensor:
+    """In place, on what a product has just given: later it is a view, and autograd would copy it."""
+    return F.relu(y, inplace=True) if relu else y
+
+
 class Linear(nn.Module):
     """x [L, B, n_in] to [L, B, n_out]."""
 
     def __init__(self, n_in: int, n_out: int, generators: Generators) -> None:
         super().__init__()
-        weight = _uniform((n_out, n_in), n_in, generators).detach()
-        self.weight = nn.Parameter(weight.mT.contiguous())  # the other way round, its gradient would be copied
+        self.weight = _uniform((n_in, n_out), n_in, generators)  # the other way round, its gradient would be copied
         self.bias = _uniform((n_out,), n_in, generators)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, relu: bool = False) -> Tensor:
         if len(self.weight) == 1:  # squeeze, not [0]: its gradient is a view
-            return torch.addmm(self.bias.squeeze(0), x.squeeze(0), self.weight.squeeze(0)).unsqueeze(0)
-        return torch.baddbmm(self.bias.unsqueeze(1), x, self.weight)
+            y = torch.addmm(self.bias.squeeze(0), x.squeeze(0), self.weight.squeeze(0))
+            return _activated(y, relu).unsqueeze(0)
+        return _activated(torch.baddbmm(self.bias.unsqueeze(1), x, self.weight), relu)
 
 
 class Conv(nn.Module):
-    """x [L, B, n_in, H, W] to [L, B, n_out, H', W']."""
+    """x [L, B, n_in, H, W] to [L, B, n_out, H', W'], through a ReLU."""
 
     def __init__(self, n_in: int, n_out: int, kernel: int, stride: int, padding: int, generators: Generators) -> None:
         super().__init__()
         self.kernel, self.stride, self.padding = kernel, stride, padding
-        self.weight = _uniform((n_out, n_in, kernel, kernel), n_in * kernel**2, generators)
+        self.weight = _uniform((n_out, kernel, kernel, n_in), n_in * kernel**2, generators)  # channels last: no copies
         self.bias = _uniform((n_out,), n_in * kernel**2, generators)
 
     def size(self, n: int) -> int:
@@ -82,13 +87,32 @@ class Conv(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         lanes, batch, _, height, width = x.shape
         if lanes == 1:
-            weight, bias = self.weight.squeeze(0), self.bias.squeeze(0)
-            return F.conv2d(x.squeeze(0), weight, bias, self.stride, self.padding).unsqueeze(0)
+            weight, bias = self.weight.squeeze(0).movedim(-1, 1), self.bias.squeeze(0)
+            y = F.conv2d(x.squeeze(0), weight, bias, self.stride, self.padding)
+            return _activated(y, True).unsqueeze(0)
         x = F.pad(x, [self.padding] * 4) if self.padding else x
         patches = x.unfold(3, self.kernel, self.stride).unfold(4, self.kernel, self.stride)
-        patches = patches.movedim(2, 4).flatten(4).flatten(1, 3)  # [L, B places, n_in k k]
+        patches = patches.movedim(2, -1).flatten(4).flatten(1, 3)  # [L, B places, k k n_in]
         y = torch.baddbmm(self.bias.unsqueeze(1), patches, self.weight.flatten(2).transpose(1, 2))
-        return y.view(lanes, batch, self.size(height), self.size(width), -1).movedim(-1, 2)
+        return _activated(y, True).view(lanes, batch, self.size(height), self.size(width), -1).movedim(-1, 2)
+
+
+class _Deconvolution(torch.autograd.Function):
+    """F.conv_transpose2d, with the gradient of the weight as a convolution has it: oneDNN's own takes twice as long."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, stride: int, padding: int, extra: list[int]) -> Any:
+        ctx.save_for_backward(x, weight)
+        ctx.shape = stride, padding
+        return F.conv_transpose2d(x, weight, bias, stride, padding, extra)
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Any:
+        x, weight = ctx.saved_tensors
+        stride, padding = ctx.shape
+        rest = None, [stride] * 2, [padding] * 2, [1, 1], False, [0, 0], 1, [False, True, False]
+        weight_gradient = torch.ops.aten.convolution_backward(x, g, weight, *rest)[1]
+        return F.conv2d(g, weight, None, stride, padding), weight_gradient, g.sum(dim=(0, 2, 3)), None, None, None
 
 
 class Deconv(nn.Module):
@@ -99,29 +123,30 @@ class Deconv(nn.Module):
         self.kernel, self.stride, self.padding = mirrored.kernel, mirrored.stride, mirrored.padding
         self.size = size
         fan_in = n_in * (self.kernel / self.stride) ** 2  # so many inputs meet in one pixel
-        self.weight = _uniform((n_in, n_out, self.kernel, self.kernel), fan_in, generators)
+        self.weight = _uniform((n_in, self.kernel, self.kernel, n_out), fan_in, generators)  # channels last
         self.bias = _uniform((n_out,), fan_in, generators)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, relu: bool = False) -> Tensor:
         lanes, batch, n_in, height, width = x.shape
-        n_out = self.weight.shape[2]
+        n_out = self.weight.shape[-1]
         if lanes == 1 and n_out > 1:
             extra = [
                 full - ((n - 1) * self.stride - 2 * self.padding + self.kernel)
                 for full, n in zip(self.size, (height, width), strict=True)
             ]
-            weight, bias = self.weight.squeeze(0), self.bias.squeeze(0)
-            return F.conv_transpose2d(x.squeeze(0), weight, bias, self.stride, self.padding, extra).unsqueeze(0)
+            weight, bias = self.weight.squeeze(0).movedim(-1, 1).to(x.dtype), self.bias.squeeze(0).to(x.dtype)
+            y: Tensor = _Deconvolution.apply(x.squeeze(0), weight, bias, self.stride, self.padding, extra)  # type: ignore[no-untyped-call]
+            return _activated(y, relu).unsqueeze(0)
         # One output channel: oneDNN runs at a twentieth of the speed of a matrix product and a fold.
         patches = torch.bmm(x.movedim(2, -1).reshape(lanes, batch * height * width, n_in), self.weight.flatten(2))
+        patches = patches.view(lanes, batch, height, width, self.kernel, self.kernel, n_out)
         if self.kernel == self.stride and self.padding == 0:  # patches that only touch: no sums
-            patches = patches.view(lanes, batch, height, width, n_out, self.kernel, self.kernel)
-            y = patches.permute(0, 1, 4, 2, 5, 3, 6).reshape(lanes, batch, n_out, *self.size)
+            y = patches.permute(0, 1, 6, 2, 4, 3, 5).reshape(lanes, batch, n_out, *self.size)
         else:
-            patches = patches.view(lanes * batch, height * width, -1).transpose(1, 2)
-            y = F.fold(patches, self.size, self.kernel, padding=self.padding, stride=self.stride)
+            columns = patches.permute(0, 1, 6, 4, 5, 2, 3).reshape(lanes * batch, -1, height * width)
+            y = F.fold(columns, self.size, self.kernel, padding=self.padding, stride=self.stride)
             y = y.view(lanes, batch, n_out, *self.size)
-        return y + self.bias[:, None, :, None, None]
+        return _activated(y + self.bias[:, None, :, None, None], relu)
 
 
 class Encoder(nn.Module):
@@ -156,10 +181,10 @@ class Encoder(nn.Module):
             if len(x) == 1:
                 x = x.squeeze(0).contiguous(memory_format=torch.channels_last).unsqueeze(0)
             for conv in self.convolutions:
-                x = F.relu(conv(x))
+                x = conv(x)
             x = x.movedim(2, -1).flatten(2)  # channels last: no copy
         for layer in self.layers[:-1]:
-            x = F.relu(layer(x))
+            x = layer(x, relu=True)
         features: Tensor = self.layers[-1](x)
         return features
 
@@ -175,10 +200,11 @@ class Head(nn.Module):
 
     def forward(self, phi: Tensor, action: Tensor | None = None) -> Tensor:
         """phi [L, B, D], action [L, B] to [L, B, D]. The encoder learns nothing from it: phi's gradient stops here."""
-        hidden = self.first(phi.detach())
-        if self.embed is not None and action is not None:
-            hidden = hidden + _rows(self.embed, action)
-        features: Tensor = self.second(F.relu(hidden))
+        if self.embed is None or action is None:
+            hidden = self.first(phi.detach(), relu=True)
+        else:
+            hidden = F.relu(self.first(phi.detach()) + _rows(self.embed, action))
+        features: Tensor = self.second(hidden)
         return features
 
 
@@ -202,18 +228,18 @@ class Decoder(nn.Module):
         self.deconvolutions = nn.ModuleList()
         for i, (conv, size) in reversed(list(enumerate(down))):
             assert isinstance(conv, Conv)
-            n_out = conv.weight.shape[2] if i else 1
+            n_out = conv.weight.shape[-1] if i else 1
             self.deconvolutions.append(Deconv(conv.weight.shape[1], n_out, conv, size, generators))
 
     def forward(self, phi: Tensor, action: Tensor) -> Tensor:
         """phi [L, B, D], action [L, B] to the frame that follows [L, B, H, W]."""
         lanes, batch = action.shape
         chosen = F.one_hot(action, self.actions).to(phi.dtype)
-        x = self.second(F.relu(self.first(F.relu(self.features(phi)) * self.embed(chosen))))
+        x = self.second(self.first(self.features(phi, relu=True) * self.embed(chosen), relu=True))
         channels, height, width = self.start
         x = x.view(lanes, batch, height, width, channels).movedim(-1, 2)
         for deconv in self.deconvolutions[:-1]:
-            x = F.relu(deconv(x))
+            x = deconv(x, relu=True)
         frame: Tensor = self.deconvolutions[-1](x).squeeze(2)
         return frame[..., : self.crop[0], : self.crop[1]]
 

@@ -183,11 +183,12 @@ def sarsa_kernel(lanes, together, horizon, cap, episodes, tolerance, mdp, scratc
                 if ENDS and lane.episode == episodes:
                     continue
                 s = np.int64(lane.state)
+                here = np.uint64(place * S + s)  # unsigned, which saves a check for < 0
 
                 # theta ~ U(0, 1); a ~ U(A) where theta < epsilon, else a = argmax Q[s, :]
                 if MASKED:
                     legal = available[s]
-                a = epsilon_greedy(mix(lane.word), lane.epsilon, greedy[place * S + s], legal)
+                a = epsilon_greedy(mix(lane.word), lane.epsilon, greedy[here], legal)
                 if not RESAMPLE and lane.action < A:
                     a = np.int64(lane.action)
                 if REPLAYED:
@@ -200,6 +201,7 @@ def sarsa_kernel(lanes, together, horizon, cap, episodes, tolerance, mdp, scratc
                     for k in range(K - 1):
                         i += word >= threshold[(s * A + a) * K + k]
                 s_next = np.int64(following[i])
+                there = np.uint64(place * S + s_next)
                 if ENDS:
                     i += np.int64(lane.phase) * S * A * K
                     discount = 0.0 if terminal[lane.phase * S + s_next] else 1.0
@@ -209,7 +211,7 @@ def sarsa_kernel(lanes, together, horizon, cap, episodes, tolerance, mdp, scratc
 
                 x, x_next, m = s, s_next, place
                 if ORDERED:
-                    x, x_next = np.int64(rank[place * S + s]), np.int64(rank[place * S + s_next])
+                    x, x_next = np.int64(rank[here]), np.int64(rank[there])
                 if not LEARNED:
                     m = np.int64(lane.table * phases + lane.phase)
                 if BONUS_FIRST:
@@ -262,14 +264,14 @@ def sarsa_kernel(lanes, together, horizon, cap, episodes, tolerance, mdp, scratc
                 if MASKED:
                     legal = available[s_next]
                 word = mix(lane.word + np.uint64(2) * lane.stride)
-                a_next = epsilon_greedy(word, lane.epsilon, greedy[place * S + s_next], legal)
+                a_next = epsilon_greedy(word, lane.epsilon, greedy[there], legal)
 
                 # Q[s, a] = Q[s, a] + alpha (r + gamma (1 - done) Q[s', a'] - Q[s, a])
                 q, q_next = (place * S + s) * A, (place * S + s_next) * A
                 Q[q + a] += lane.alpha * (r + lane.gamma * discount * Q[q_next + a_next] - Q[q + a])
                 if MASKED:
                     legal = available[s]
-                greedy[place * S + s] = greedy_actions(Q, q, legal, lane.tie_tolerance)
+                greedy[here] = greedy_actions(Q, q, legal, lane.tie_tolerance)
 
                 # s = s'
                 lane.state = s_next

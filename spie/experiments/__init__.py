@@ -28,6 +28,7 @@ class Experiment:
     published: Mapping[tuple[str, str], paper.Cell] = field(default_factory=dict)  # by (env, agent)
     then: tuple[Callable[[int, Load], list[Run]], ...] = ()  # further runs, which follow from what those before left
     long: bool = False  # minutes: run by name only
+    on: str = "serial"  # where to run unless told otherwise: deep agents use one thread, so several processes
     frames: int = 0  # of a run on Atari; the same with another budget is the experiment "name@frames"
 
     def planned(self, seeds: int, store: Store) -> list[Run]:
@@ -72,13 +73,22 @@ EXPERIMENTS = {
             {(env, agent): tabular.CELLS[env, agent.split()[0]] for env, agent in tabular.READINGS},
         ),
         Experiment("table5", "Table 5: the settings"),
-        Experiment("table2", "Table 2: Atari scores", 1, deep.table_2, long=True, frames=deep.SMALL_TIER),
+        Experiment(
+            "table2",
+            "Table 2: Atari scores",
+            1,
+            deep.table_2,
+            long=True,
+            on="processes",
+            frames=deep.SMALL_TIER,
+        ),
         Experiment(
             "recon",
             "Montezuma's Revenge with and without reconstruction (Appendix D)",
             1,
             deep.reconstruction,
             long=True,
+            on="processes",
             frames=deep.SMALL_TIER,
         ),
         Experiment("figure1", "Figure 1: coverage of grid worlds without reward", 100, grids.figure_1),
@@ -104,7 +114,14 @@ EXPERIMENTS = {
             then=(tuned.map_finals, tuned.map_confirmed),
             long=True,
         ),
-        Experiment("pixels", "Deep agents on small image tasks (not in the paper)", 20, deep.pixels, long=True),
+        Experiment(
+            "pixels",
+            "Deep agents on small image tasks (not in the paper)",
+            20,
+            deep.pixels,
+            long=True,
+            on="processes",
+        ),
         Experiment("dropin", "Other people's agents with a bonus (not in the paper)", 10, dropin.runs, long=True),
     )
 }
