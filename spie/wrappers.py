@@ -202,6 +202,10 @@ class Features:
         self.mean = np.full(n_actions, settings.gamma_sr / n_actions)  # over the next action, discounted
         self.Psi = np.zeros((n_actions, d, d) if "psi_norm" in needs else (0, d, d))
         self.Xi = np.zeros((d, d) if "xi_norm_next" in needs else (0, d))
+        # In pieces so small that BLAS starts no threads for them, which would cost far more than they gain
+        pieces = [slice(i, i + max(1, 8192 // d)) for i in range(0, d, max(1, 8192 // d))]
+        self.Psi_rows = [[(rows, A[rows].T) for rows in pieces] for A in self.Psi]
+        self.Xi_rows = [(rows, self.Xi[rows].T) for rows in pieces]
         self.counts: dict[int, int] = {}
         self.has_cells = "visits_next" in needs
         self.on_grid = isinstance(phi, FourierFeatures) and CELLS ** len(phi.low) < 2**63
@@ -251,13 +255,13 @@ class Features:
             change = (discount * self.mean) @ (self.Psi @ phi_next)
             change += phi
             change -= psi
-            self._add_product(self.Psi[a], self.eta, change, phi)
+            self._add_product(self.Psi_rows[a], self.eta, change, phi)
             psi += self.eta * change  # what Psi[a] phi is now, for phi has length 1
             of["psi_norm"] = length(psi)
         if len(self.Xi):
             xi = self.Xi @ phi_next  # as td_pf, but xi(s') is wanted again
             change = phi_next + self.gamma_pr * (self.Xi @ phi) - xi
-            self._add_product(self.Xi, self.eta_pr, change, phi_next)
+            self._add_product(self.Xi_rows, self.eta_pr, change, phi_next)
             xi += self.eta_pr * change
             of["xi_norm_next"] = length(xi)
         return self._ordered(of, s_next)
@@ -266,11 +270,10 @@ class Features:
         for step in sorted(steps, key=lambda step: (self.line @ step[0].phi, step[1], self.line @ step[2].phi)):
             self.step(*step)
 
-    def _add_product(self, A: Array, eta: float, x: Array, y: Array) -> None:
-        """A += eta x y^T, in place, and in pieces so small that BLAS starts no threads: they would cost far more."""
-        rows = max(1, 8192 // len(y))
-        for i in range(0, len(A), rows):
-            self.dger(eta, y, x[i : i + rows], a=A[i : i + rows].T, overwrite_a=1)
+    def _add_product(self, rows: list[tuple[slice, Array]], eta: float, x: Array, y: Array) -> None:
+        """A += eta x y^T, in place, by some rows of A at a time."""
+        for some, block in rows:
+            self.dger(eta, y, x[some], a=block, overwrite_a=1)
 
     def read(self, s: State, a: int, s_next: State) -> list[float]:
         """The quantities of a step that was learned from."""
