@@ -5,10 +5,10 @@ PYTEST = .venv/bin/pytest -n 2
 APT = -qq -o Acquire::http::Timeout=20 -o Acquire::Retries=1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chromium test reproduce bench clean
+.PHONY: help setup chromium test reproduce reproduce-all bench clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: .venv/.installed ## create .venv with the tested versions; instant when nothing changed
 	@command -v chromium >/dev/null || $(MAKE) --no-print-directory chromium
@@ -38,6 +38,9 @@ test: setup ## lint, types and tests
 
 reproduce: setup ## every tabular and grid-world table and figure of the paper, and the page that compares
 	$(REPRODUCE)
+
+reproduce-all: setup ## the same after every agent and control has been tuned alike: ten minutes more
+	.venv/bin/spie run tuned tuned-grids && $(REPRODUCE)
 
 bench: setup ## speed of the engine against plain NumPy
 	.venv/bin/python benchmarks/bench.py

@@ -6,9 +6,11 @@ median lies above the best. No time includes compilation.
 """
 
 import importlib.util
+import itertools
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +33,9 @@ from reference import reference
 from spie.agents.lanes import aligned_zeros
 from spie.agents.matrix import product
 from spie.rewards import reward_names
+from spie.run import Run, save
+from spie.store import Store
+from spie.sweeps import plan
 
 
 class Task(NamedTuple):
@@ -227,6 +232,37 @@ def linear() -> None:
     table(f"Linear Q-learning, {d} features; a product with a matrix runs at {rate:.1f} GFLOP/s here", header, *rows)
 
 
+def sweeps() -> None:
+    """A piece of a sweep, stored as it is in `spie sweep`, beside the same lanes in the bare engine."""
+    runs: dict[Any, Callable[[], Any]] = {}
+    pieces = {}
+    for env, agent in itertools.product(("riverswim", "sixarms"), ("sarsa-srr", "sarsa-sr-pr")):
+        (search,) = plan(env, [agent], {}, seeds=20)
+        piece = next(search.runs[-1].settings.split(540))
+        pieces[env, agent] = search.run(piece, 20)
+        settings, mdp = piece.settings(), search.mdp
+        runs[env, agent, "engine"] = partial(spie.run_sarsa, settings, mdp, search.steps, 20, threads=1)
+        runs[env, agent, "one setting"] = partial(settings[0].run, mdp, search.steps, 20 * len(piece), threads=1)
+        runs[env, agent, "sweep"] = partial(stored, pieces[env, agent])
+    times = race(runs, rounds=5)
+    header = ("task", "agent", "settings x seeds", "engine, ns a step", "one setting, all seeds", "sweep, stored")
+    rows = [(*header, "speed of the engine", "at least")]
+    for (env, agent), run in pieces.items():
+        lanes = len(run.settings) * 20
+        engine, one, sweep = (
+            1e9 * times[env, agent, what][0] / lanes / run.steps for what in ("engine", "one setting", "sweep")
+        )
+        ns = (f"{engine:.1f}", f"{one:.1f}", f"{sweep:.1f}")
+        rows.append((env, agent, f"{len(run.settings)} x 20", *ns, f"{engine / sweep:.2f}", "0.8"))
+    table("Sweeps: what the harness costs", *rows)
+
+
+def stored(run: Run) -> None:
+    with tempfile.TemporaryDirectory() as folder, Store(Path(folder, "r.db")) as store:
+        began = time.perf_counter()
+        save(store, replace(run), run.execute(threads=1), time.perf_counter() - began)
+
+
 def threads() -> None:
     """One thread and two, beside what the machine allows: the same for two chains that share nothing."""
     seeds, n = 8 * OF_SMALL.seeds, 40_000_000
@@ -304,12 +340,42 @@ def large_maze() -> None:
     )
 
 
+def wrapper() -> None:
+    """What IntrinsicReward adds to a step of a Gymnasium environment: each reward against the bare environment."""
+    import gymnasium as gym
+
+    kinds: dict[str, tuple[Callable[[], gym.Env[Any, Any]], tuple[str, ...], int]] = {
+        "OF-small, 100 states": (lambda: spie.MDPEnv(spie.grid("of-small")), reward_names("tables"), 10),
+        "MountainCar, 128 features": (lambda: gym.make("MountainCar-v0"), ("count", "sf", "sf-pf"), 60),
+    }
+    rows: list[tuple[Any, ...]] = [("environment", "reward", "microseconds a step", "spread", "at most")]
+    for name, (make, names, target) in kinds.items():
+        envs = {"bare": make()} | {reward: spie.IntrinsicReward(make(), reward) for reward in names}
+        actions = np.random.default_rng(0).integers(make().action_space.n, size=2000).tolist()  # type: ignore[attr-defined]
+        seconds = race({reward: partial(play, env, actions) for reward, env in envs.items()}, rounds=25)
+        bare = seconds["bare"][0]
+        for reward in names:
+            added = f"{1e6 * (seconds[reward][0] - bare) / len(actions):.1f}"
+            rows.append((name, reward, added, spread(seconds[reward]), target))
+    table("IntrinsicReward, beyond the bare environment", *rows)
+
+
+def play(env: Any, actions: list[int]) -> None:
+    env.reset(seed=0)
+    for a in actions:
+        _, _, terminated, truncated, _ = env.step(a)
+        if terminated or truncated:
+            env.reset()
+
+
 if __name__ == "__main__":
     begin = time.perf_counter()
     engine_against_numpy()
     rewards()
     where_it_goes()
     linear()
+    sweeps()
+    wrapper()
     threads()
     start_up()
     large_maze()

@@ -1,5 +1,7 @@
 """spie: Successor-Predecessor Intrinsic Exploration (Yu, Burgess, Sahani and Gershman, 2023)."""
 
+from typing import TYPE_CHECKING, Any
+
 from spie.agents.deep import DQN
 from spie.agents.linear_q import LinearQ, run_linear_q
 from spie.agents.sarsa import Sarsa, run_sarsa
@@ -23,6 +25,9 @@ from spie.representations import (
 from spie.rewards import reward
 from spie.trace import EpisodeTrace, Path, Trace
 from spie.wrappers import IntrinsicReward
+
+if TYPE_CHECKING:
+    from spie.sweeps import sweep
 
 __version__ = "0.1.0"
 
@@ -58,6 +63,7 @@ __all__ = [
     "sr_column_sums",
     "sr_row_sums",
     "stationary",
+    "sweep",
     "td_fr",
     "td_pf",
     "td_pr",
@@ -66,3 +72,12 @@ __all__ = [
 ]
 
 register()  # Gymnasium's ids: RiverSwim, Grid, SparseMountainCar, Pixels-... and others, each as spie/Name-v0
+
+
+def __getattr__(name: str) -> Any:
+    """`spie.sweep` is loaded on first use: it needs the experiments and the store."""
+    if name == "sweep":
+        from spie.sweeps import sweep
+
+        return sweep
+    raise AttributeError(f"module 'spie' has no attribute {name!r}")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from spie.mdp import MDP
     from spie.run import Run
     from spie.store import Store
+    from spie.sweeps import Table
 
 app = typer.Typer(
     help="Successor-Predecessor Intrinsic Exploration: run the paper's experiments, see how ours compare.",
@@ -32,6 +33,10 @@ app = typer.Typer(
 ResultsFile = Annotated[
     Path | None, typer.Option("--results", help="Where results are kept (default: $SPIE_RESULTS or results.db).")
 ]
+
+Backend = Annotated[str, typer.Option("--on", help="Where to run: serial (threads), processes or ray.")]
+Rewards = Annotated[list[Path] | None, typer.Option(help="A file of yours that defines rewards; workers get it, too.")]
+Address = Annotated[str | None, typer.Option(help="Of a Ray cluster (default: Ray on this machine).")]
 
 
 @app.command("list")
@@ -53,8 +58,9 @@ def list_() -> None:
         experiments.add_column(column, justify="right" if column == "steps" else "left")
     for e in EXPERIMENTS.values():
         runs = e.runs(e.seeds)
-        steps = sum(run.steps * (run.episodes or 1) * run.n_seeds for run in runs)
-        shape = f"{len(runs)} x {e.seeds}" if runs else "-"
+        steps = sum(run.steps * (run.episodes or 1) * run.n_seeds * run.n_settings for run in runs)
+        n = sum(run.n_settings for run in runs)  # a run of a search is many
+        shape = f"{n:,} x {runs[0].n_seeds}{f', best x {e.seeds}' if e.then else ''}" if runs else "-"
         experiments.add_row(e.name, e.title, shape, f"{'up to ' if any(r.episodes for r in runs) else ''}{steps:,}")
     console.print(experiments, "")
     rewards = Table(title="intrinsic rewards", title_justify="left", box=None)
@@ -79,7 +85,11 @@ def run(
     seeds: Annotated[int | None, typer.Option(help="Seeds of each run (default: each experiment's own).")] = None,
     frames: Annotated[int | None, typer.Option(help="Budget of each run of table2 and recon (paper: 10^8).")] = None,
     results: ResultsFile = None,
-    on: Annotated[str, typer.Option(help="Where to run: serial (threads) or processes.")] = "serial",
+    on: Annotated[
+        str | None,
+        typer.Option(help="Where to run: serial (threads), processes or ray (default: what suits the experiment)."),
+    ] = None,
+    address: Address = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a cell instead of a table.")] = False,
 ) -> None:
     """Run experiments; what is stored already is not run again."""
@@ -99,15 +109,19 @@ def run(
     console = Console(stderr=True)
     with Store(results) as store:
         for e in chosen:
-            runs = e.runs(seeds or e.seeds)
             store.ask_for(e.name, seeds or e.seeds)
-            console.print(f"[bold]{e.name}[/]: {_plan(runs, store)}", highlight=False)
-            columns = (TextColumn("  {task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
-            with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
-                task = progress.add_task("", total=len(runs))
-                for r in execute(runs, store, on):
-                    progress.update(task, advance=1, description=f"{r.env} {r.agent}")
-            cells = [summary(e, r, Results(store)) for r in runs]
+            finished = False
+            while not finished:  # what follows from these runs is planned once they are stored
+                runs = e.planned(seeds or e.seeds, store)
+                console.print(f"[bold]{e.name}[/]: {_plan(runs, store)}", highlight=False)
+                columns = (TextColumn("  {task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
+                with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
+                    task = progress.add_task("", total=len(runs))
+                    for r in execute(runs, store, on or e.on, address):
+                        progress.update(task, advance=1, description=f"{r.env} {r.agent}")
+                finished = len(e.planned(seeds or e.seeds, store)) == len(runs)
+            found = Results(store)
+            cells = [summary(e, r, found) for r in runs if not r.is_search]
             if as_json:
                 for cell in cells:
                     print(json.dumps(cell))
@@ -142,6 +156,8 @@ def summary(experiment: "Experiment", r: "Run", results: "Results") -> dict[str,
         measure, values = "steps an episode", trace.episode_steps.mean(axis=1)
     elif getattr(r.task, "cells", None) is not None:
         measure, values = f"states seen in {r.steps} steps, of {r.task.n_states}", (trace.first_visit >= 0).sum(axis=1)
+    elif hasattr(trace, "terminated"):
+        measure, values = "total reward", trace.episode_rewards.sum(axis=1)
     else:
         measure, values = "total reward", trace.total_reward
     ours = estimate(values)
@@ -169,6 +185,150 @@ def _print_cells(experiment: "Experiment", cells: list[dict[str, Any]]) -> None:
         numbers = ("-" if cell[name] is None else f"{cell[name]:,.0f}" for name in names)
         table.add_row(cell["env"], cell["agent"], *numbers, cell["verdict"])
     Console().print(table)
+
+
+@app.command()
+def sweep(
+    where: Annotated[
+        str, typer.Argument(metavar="EXPERIMENT-OR-ENV", help="An experiment, riverswim, sixarms, a map or its file.")
+    ],
+    values: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=V1,V2,...]...", help="Settings and values to try (default: the paper's grid)."),
+    ] = None,
+    agent: Annotated[list[str] | None, typer.Option(help="Agents or controls, once for each.")] = None,
+    seeds: Annotated[int, typer.Option(help="Seeds of each setting.")] = 20,
+    top: Annotated[int, typer.Option(help="So many of the best settings are run again.")] = 5,
+    confirm: Annotated[int, typer.Option(help="On so many fresh seeds; 0 for not at all.")] = 200,
+    steps: Annotated[int | None, typer.Option(help="Length of a run (default: as in the paper).")] = None,
+    halving: Annotated[bool, typer.Option("--halving", help="Successive halving: few seeds for most.")] = False,
+    budget: Annotated[str | None, typer.Option(help="Stop after 90s, 10m or 2h; run again to continue.")] = None,
+    results: ResultsFile = None,
+    on: Backend = "serial",
+    address: Address = None,
+    rewards: Rewards = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The whole table as a CSV file.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Go on where the grid is very large.")] = False,
+) -> None:
+    """Try a grid of settings, and confirm the best on fresh seeds, because the best of many noisy means flatters."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from spie import sweeps
+    from spie.rewards import load_rewards
+
+    for file in rewards or ():
+        load_rewards(file)
+    console = Console(stderr=True)
+    chosen = sweeps.parse(values or [])
+    n, seconds = sweeps.size(sweeps.plan(where, agent or [], chosen, seeds, steps))
+    time = f"at most {max(1, seconds):,.0f} s on this machine and some 5 s for each new kernel"
+    console.print(f"[bold]{where}[/]: {n:,} settings x {seeds} seeds, {time}", highlight=False, soft_wrap=True)
+    columns = (TextColumn("  {task.percentage:3.0f} %"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        bar = progress.add_task("")
+        try:
+            table = sweeps.sweep(
+                where,
+                agent or (),
+                seeds=seeds,
+                top=top,
+                confirm=confirm,
+                steps=steps,
+                halving=halving,
+                budget=None if budget is None else sweeps.duration(budget),
+                on=on,
+                address=address,
+                results=results,
+                yes=yes,
+                progress=lambda done, total: progress.update(bar, completed=done, total=total),
+                **chosen,
+            )
+        except sweeps.OutOfTime as stop:
+            console.print(f"unfinished: {stop}", highlight=False)
+            return
+    if output is not None:
+        table.write(output)
+    _print_sweep(table, top)
+
+
+def _print_sweep(table: "Table", top: int) -> None:
+    """The best settings of each agent, and how they were found."""
+    from itertools import groupby
+
+    from rich.console import Console
+    from rich.table import Table as Grid
+
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    headings = {"mean": "mean of the search", "confirmed_mean": "confirmed", "se": "± se", "confirmed_se": "± se"}
+    for (env, agent), group in groupby(table.rows(), lambda row: (row["env"], row["agent"])):
+        rows = list(group)
+        names = [n for n in table if n not in ("env", "agent") and any(row[n] is not None for row in rows)]
+        shown = Grid(title=f"{env}, {agent}: {table.measure}", title_justify="left", box=None)
+        for name in names:
+            shown.add_column(headings.get(name, name), justify="right")
+        for row in rows[: max(1, top)]:
+            shown.add_row(*(_cell(name, row[name]) for name in names))
+        console.print(shown)
+    Console(stderr=True).print(table.note, highlight=False, soft_wrap=True)
+
+
+def _cell(name: str, value: Any) -> str:
+    if value is None:
+        return "-"
+    return (
+        f"{value:,.0f}" if name.endswith(("mean", "se")) else f"{value:g}" if isinstance(value, float) else str(value)
+    )
+
+
+@app.command()
+def tune(
+    agent: Annotated[str, typer.Argument(metavar="NAME", help="An agent: linear-q-sf-pf, sarsa-srr, constant, ...")],
+    env: Annotated[
+        str | None,
+        typer.Option(help="mountain-car, pendulum, riverswim or sixarms (default: mountain-car for linear agents)."),
+    ] = None,
+    trials: Annotated[int, typer.Option(help="Settings to try in all, those in the journal included.")] = 30,
+    seeds: Annotated[int, typer.Option(help="Seeds of a trial; it is given up after some where it falls behind.")] = 5,
+    confirm: Annotated[int, typer.Option(help="Fresh seeds for the best, and for the settings as they were.")] = 20,
+    steps: Annotated[int | None, typer.Option(help="Length of a run or episode (default: as in the paper).")] = None,
+    episodes: Annotated[int, typer.Option(help="Of a run, on tasks of episodes.")] = 300,
+    journal: Annotated[
+        Path | None, typer.Option(help="Where the search is kept (default: tune-NAME-ENV.journal).")
+    ] = None,
+) -> None:
+    """Tune an agent where a grid is hopeless (Optuna); a search that was stopped continues."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from spie.tune import tune as tuned
+
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    where = env or ("mountain-car" if agent.startswith("linear-q") else "riverswim")
+    console.print(f"[bold]{agent}[/] on {where}: {trials} trials of up to {seeds} seeds")
+    columns = (TextColumn("  {task.completed}/{task.total}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        bar = progress.add_task("", total=trials)
+        found = tuned(
+            agent,
+            where,
+            trials,
+            seeds=seeds,
+            confirm=confirm,
+            steps=steps,
+            episodes=episodes,
+            journal=journal,
+            progress=lambda done, total: progress.update(bar, completed=done, total=total),
+        )
+    best, mean, se, untuned, untuned_se = (
+        f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.3g}"
+        for x in (found.searched, found.mean, found.se, found.default_mean, found.default_se)
+    )
+    print(f"{found.finished} trials, {found.pruned} of them given up early; best mean of the search {best}")
+    print(
+        f"confirmed on {confirm} fresh seeds: {mean} (se {se}); untuned, on the same seeds: {untuned} (se {untuned_se})"
+    )
+    print(found.settings)
 
 
 @app.command()

@@ -9,6 +9,7 @@ that a step mends. `discount` is 0 where the episode ended.
 """
 
 import functools
+import math
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -40,11 +41,11 @@ class FourierFeatures:
         x = np.asarray(x, np.float64)
         if x.shape[-1:] != self.low.shape:
             raise ValueError(f"features: observations have {list(x.shape)} numbers, not [..., {len(self.low)}]")
-        if not np.isfinite(x).all():
+        if not math.isfinite(np.add.reduce(x, axis=None)):
             raise ValueError(f"features: observation {x[~np.isfinite(x).all(axis=-1)].reshape(-1)[:8]} is not finite")
         slope, offset = self._of_the_box
         phi = np.cos(x @ slope + offset)
-        return np.asarray(phi / np.sqrt((phi * phi).sum(axis=-1, keepdims=True)))
+        return np.asarray(phi / np.sqrt(np.vecdot(phi, phi))[..., None])
 
     @functools.cached_property
     def _of_the_box(self) -> tuple[Array, Array]:

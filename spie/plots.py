@@ -155,7 +155,9 @@ def _draw_panel(ax: Axes, panel: Panel) -> None:
         if letter in panel.log:
             ax.set(**{f"{letter}scale": "log"})
             axis.set_minor_locator(NullLocator())
-        axis.set_major_locator(LogLocator(subs=(1, 3)) if letter in panel.log else MaxNLocator(5))
+        wide = letter == "x" and any(curve.x[-1] > 1e3 * curve.x[0] > 0 for curve in panel.curves.values())
+        ticks = LogLocator(subs=(1,) if wide else (1, 3))  # so that their labels do not run into each other
+        axis.set_major_locator(ticks if letter in panel.log else MaxNLocator(5))
         axis.set_major_formatter(FuncFormatter(_number))
     for at in panel.vertical:
         ax.axvline(at, color=INK, alpha=0.35, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)

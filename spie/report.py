@@ -11,7 +11,7 @@ import itertools
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,14 +25,17 @@ from spie.experiments import (
     Experiment,
     Results,
     deep,
+    dropin,
     get_experiment,
     grids,
     mountain_car,
     paper,
     tabular,
+    tuned,
 )
+from spie.experiments.search import Search
 from spie.mdp import MDP
-from spie.run import Run
+from spie.run import Run, load
 from spie.trace import Trace
 
 THIN = "\N{NARROW NO-BREAK SPACE}"
@@ -129,6 +132,8 @@ def traces(results: Results, name: str) -> dict[str, dict[str, tuple[Run, Trace]
     """Run and trace by environment and agent; of a finished experiment."""
     found: dict[str, dict[str, tuple[Run, Trace]]] = {}
     for run in results.runs(name):
+        if run.is_search:
+            continue
         trace = results.trace(name, run.env, run.agent)
         assert trace is not None
         found.setdefault(run.env, {})[run.agent] = run, trace
@@ -244,10 +249,11 @@ def table_5(results: Results, name: str) -> list[Part]:
 def settings_table(runs: Sequence[Run]) -> Table:
     """The settings that differ between the runs, and in the caption those that do not."""
     rows = [_flat(dataclasses.asdict(run.settings)) | {"steps": run.steps, "episodes": run.episodes} for run in runs]
-    varied = [name for name in rows[0] if len({repr(row[name]) for row in rows}) > 1]
+    names = dict.fromkeys(name for row in rows for name in row)  # kinds of agents have settings of their own
+    varied = [name for name in names if len({repr(row.get(name)) for row in rows}) > 1]
     shared = ", ".join(f"{name} = {value}" for name, value in rows[0].items() if name not in varied)
     shown = [
-        Row((run.env, run.agent, *(f"{row[name]:g}" if isinstance(row[name], float) else row[name] for name in varied)))
+        Row((run.env, run.agent, *(f"{v:g}" if isinstance(v := row.get(name), float) else v for name in varied)))
         for run, row in zip(runs, rows, strict=True)
     ]
     return Table(f"All runs: {shared}", ("environment", "agent", *varied), shown, texts=2)
@@ -469,6 +475,110 @@ def figure_6(results: Results, name: str) -> list[Part]:
     return [drawn, Table(caption, columns.split(","), rows), Lines("", [idle_said])]
 
 
+TABLE_1 = tuple(dict.fromkeys(agent for _, agent in paper.TABLE_1))
+
+
+def tuned_chains(results: Results, name: str) -> list[Part]:
+    """Who leads when all are tuned alike, how that compares with the paper's order, and what it depends on."""
+    columns = (
+        "agent;mean;95 % interval;of the ceiling;median;sd;best of the search;tried;printed settings;paper;tuned to"
+    )
+    parts: list[Part] = []
+    for env, agents in traces(results, name).items():
+        ceiling = tabular.best_return(tabular.CHAINS[env](), paper.CHAIN_STEPS)
+        means = {agent: trace.total_reward.mean() for agent, (_, trace) in agents.items()}
+        rows = []
+        for agent in sorted(means, key=lambda agent: -means[agent]):
+            if agent.endswith(tuned.UNTUNED):
+                continue
+            run, trace = agents[agent]
+            e = stats.estimate(trace.total_reward)
+            search, found = chain_search(results, env, agent)
+            cell = tabular.CELLS.get((env, agent))
+            ours = (e.mean, between(e.low, e.high), percent(e.mean / ceiling), e.median, e.sd, found.max(), len(search))
+            theirs = (means.get(agent + tuned.UNTUNED), cell and cell.mean)
+            values = (", ".join(f"{key} {getattr(run.settings, key):g}" for key in search.columns),)
+            rows.append(row_of(agent, (agent, *ours, *theirs, *values)))
+        rows.append(Row(("best policy", ceiling, Span("ceiling, by dynamic programming", 9)), "total"))
+        seeds = f"{number(len(trace.seeds))} fresh seeds; best of the search: {search.seeds} seeds, flattering"
+        parts += [Table(f"{env}: total reward, {seeds}", columns.split(";"), rows)]
+        parts += [Lines(f"{env}: the order", order_lines(env, agents, means))]
+    caption = "Best mean of the search for each value of a setting, the others free; {}"
+    parts += [drawing(caption.format(env), sensitivity(results, env)) for env in tabular.CHAINS]
+    return parts
+
+
+@functools.lru_cache(maxsize=1)  # of one report
+def contests(results: Results) -> dict[tuple[str, str], tuned.Contest]:
+    return tuned.chain_contests(results.seeds["tuned"])
+
+
+def chain_search(results: Results, env: str, agent: str) -> tuple[Search, Any]:
+    """A search of `tuned` and the mean that it found for each of its settings."""
+    (search,) = contests(results)[env, agent].searches
+    return search, search.scores(functools.partial(load, results.store)).mean(axis=1)
+
+
+def order_lines(env: str, agents: Mapping[str, tuple[Run, Trace]], means: Mapping[str, float]) -> list[str]:
+    """The verdict on the paper's order of Table 1, pair by pair, and who leads of all."""
+
+    def ahead(a: str, b: str) -> str:
+        _, low, high = stats.difference(agents[a][1].total_reward, agents[b][1].total_reward)
+        return "yes" if low > 0 else "no" if high < 0 else "undecided"
+
+    theirs = sorted(TABLE_1, key=lambda agent: -paper.TABLE_1[env, agent].mean)
+    ours = sorted((agent for agent in means if tuned.UNTUNED not in agent), key=lambda agent: -means[agent])
+    pairs = {f"{a} above {b}": ahead(a, b) for a, b in itertools.combinations(theirs, 2)}
+    counted = Counter(pairs.values())
+    against = [pair for pair, found in pairs.items() if found == "no"]
+    level = [agent for agent in ours[1:] if ahead(ours[0], agent) != "yes"]
+    return [
+        f"Printed: {', '.join(theirs)}. Tuned alike: {', '.join(agent for agent in ours if agent in TABLE_1)}.",
+        f"Of {len(pairs)} pairs {counted['yes']} are as printed and {counted['undecided']} undecided; "
+        f"the other way round: {', '.join(against) or 'none'}.",
+        f"Of all agents and controls {ours[0]} earns most; not told apart from it: {', '.join(level) or 'none'}.",
+    ]
+
+
+def sensitivity(results: Results, env: str) -> Any:
+    """The best mean that is left when one setting is held at a value."""
+    searches = {agent: chain_search(results, env, agent) for agent in (*TABLE_1, *CONTROLS) if agent != "random"}
+    panels = []
+    for name in paper.SWEEP:
+        curves = {}
+        for agent, (search, means) in searches.items():
+            if name in (columns := search.columns):
+                x = np.unique(columns[name])
+                best = np.array([means[columns[name] == value].max() for value in x])
+                curves[agent] = plots.Curve(x, best, best, best)
+        panels.append(plots.Panel(name, curves, "", "reward", log="" if name.startswith("gamma") else "x"))
+    return plots.curve_panels(panels)
+
+
+def tuned_maps(results: Results, name: str) -> list[Part]:
+    """Steps to see 99 % with one setting for all maps: those of the search, and maps that it never saw."""
+    found = traces(results, name)
+    agents = list(dict.fromkeys(agent.removesuffix(tuned.UNTUNED) for agents in found.values() for agent in agents))
+    maps = [f"{env}{' (unseen)' if env in tuned.UNSEEN else ''}" for env in found]
+    parts: list[Part] = []
+    for suffix, what in (("", "tuned alike"), (tuned.UNTUNED, "with the paper's one setting")):
+        rows = []
+        for agent in agents:
+            cells = [found[env].get(agent + suffix) for env in found]
+            if all(cells):
+                steps = [float(np.median(ledger.steps_to(trace, 0.99))) for _, trace in filter(None, cells)]
+                shown = (number(n, 0) if n <= paper.COVERAGE_STEPS else f"> {paper.COVERAGE_STEPS}" for n in steps)
+                rows.append(row_of(agent, (agent, *shown)))
+        parts.append(Table(f"Median steps to see 99 % of the states, {what}", ("agent", *maps), rows))
+    lines = []
+    for env, runs in found.items():
+        steps_of = {agent: ledger.steps_to(runs[agent][1], 0.99) for agent in agents}
+        order = sorted(agents, key=lambda agent: steps_of[agent].mean())
+        shown = (f"{agent} {number(float(steps_of[agent].mean()), 0)}" for agent in order[:4])
+        lines.append(f"{env}: {', '.join(shown)}")
+    return [*parts, Lines("Tuned alike, the fastest four by mean steps", lines)]
+
+
 def figure_2(results: Results, name: str) -> list[Part]:
     """The network, with the shapes that a state of four frames passes through."""
     try:
@@ -545,7 +655,8 @@ def pixels(results: Results, name: str) -> list[Part]:
                 shown = [f"{p:.2f}{'*' if low > 0.5 or high < 0.5 else ''}" for p, low, high in found]
                 shown[list(agents).index(agent)] = "–"
                 rows.append(row_of(agent, (agent, *shown)))
-            caption = f"{env}: chance that a seed of the row beats one of the column in {measure}; * 95 % sure"
+            caption = f"{env}: chance that a seed of the row beats one of the column in {measure}; "
+            caption += "* its 95 % interval leaves out 0.5"
             parts.append(Table(caption, ("agent", *agents), rows))
     return [drawing("Mean and 95 % interval", plots.curve_panels(curves)), *parts]
 
@@ -575,6 +686,29 @@ def animation(results: Results) -> dict[str, Any] | None:
     }
 
 
+def drop_in(results: Results, name: str) -> list[Part]:
+    """Seeds that solved each task, and how soon the goal was found."""
+    columns = ("agent", "seeds that solved it", "seeds that found the goal", "steps until then, median", "at the goal")
+    parts: list[Part] = []
+    for env, agents in traces(results, name).items():
+        rows = []
+        for agent, (run, found) in agents.items():
+            trace: Any = found  # an EpisodeTrace
+            first = dropin.found(trace)
+            soon = number(float(np.median(first[first >= 0])), 0) if (first >= 0).any() else None
+            share = percent(float((trace.episode_rewards > dropin.GOAL).sum() / (trace.episode_steps > 0).sum()), 1)
+            values = (agent, f"{dropin.solved(trace).sum()} of {run.n_seeds}", int((first >= 0).sum()), soon, share)
+            rows.append(Row(values, "control" if agent.partition(" ")[0] in CONTROLS else ""))
+        parts.append(Table(f"{env}: {number(run.steps)} steps a seed", columns, rows))
+    lines = [
+        f"A seed has solved a task if {dropin.ENOUGH} of its last {dropin.LAST} episodes reached the goal. Beta falls "
+        "to 0 in the course of a run, and so does epsilon of Q-learning. At the goal: share of all episodes.",
+        "A cost makes an agent try what it has not tried, and it makes the end of an episode worth having: on the "
+        "frozen lake, where holes end episodes, agents that pay for every step learn to fall in.",
+    ]
+    return [*parts, Lines("How to read it", lines)]
+
+
 # The page
 
 BUILDERS: dict[str, Callable[[Results, str], list[Part]]] = {
@@ -587,7 +721,10 @@ BUILDERS: dict[str, Callable[[Results, str], list[Part]]] = {
     "figure5": figure_5,
     "figure6": figure_6,
     "figure7": figure_7,
+    "tuned": tuned_chains,
+    "tuned-grids": tuned_maps,
     "pixels": pixels,
+    "dropin": drop_in,
     "table2": atari,
     "recon": atari,
 }
@@ -606,8 +743,11 @@ def section(results: Results, e: Experiment) -> Section:
         state = f"unfinished: {len(runs) - missing} of {len(runs)} runs stored, continue with"
         return Section(e.name, e.title, command, state)
     seconds = sum(results.store.info(run.id)["seconds"] for run in runs)
-    facts = f"{len(runs)} runs of {number(runs[0].n_seeds)} seeds, {number(seconds, 1)} s"
-    return Section(e.name, e.title, command, "finished", facts, build(results, e.name), settings_table(runs))
+    single = [run for run in runs if not run.is_search]
+    facts = f"{len(single)} runs of {number(single[0].n_seeds)} seeds, {number(seconds, 1)} s"
+    if len(single) < len(runs):
+        facts += f", the search over {number(sum(run.n_settings for run in runs if run.is_search))} settings included"
+    return Section(e.name, e.title, command, "finished", facts, build(results, e.name), settings_table(single))
 
 
 def other_budgets(results: Results) -> list[str]:

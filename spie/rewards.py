@@ -25,8 +25,11 @@ engine, wrappers and command line know it from then on.
 """
 
 import inspect
-from collections.abc import Callable
+import linecache
+import types
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -121,6 +124,44 @@ def get_reward(name: str, on: Literal["tables", "features"] | None = None) -> Re
 def reward_names(on: Literal["tables", "features"] | None = None) -> tuple[str, ...]:
     """All known reward names, or those that a learner `on` tables or features can compute, in order of definition."""
     return tuple(name for name, reward in _REWARDS.items() if on is None or getattr(reward, f"on_{on}"))
+
+
+_FILES: dict[str, str] = {}  # of users, by name: text that workers in other processes must have as well
+
+
+def load_rewards(file: str | Path) -> None:
+    """Run a file of yours that defines rewards; workers in other processes and on other machines get it, too."""
+    try:
+        adopt({str(Path(file).resolve()): Path(file).read_text(encoding="utf-8")})
+    except (SyntaxError, ImportError, NameError) as error:
+        raise ValueError(f"{file} cannot be loaded: {error}") from error
+
+
+def adopt(files: Mapping[str, str]) -> None:
+    """Files with rewards, name and text, run in this process, each once."""
+    for name, text in files.items():
+        if _FILES.get(name) == text:
+            continue
+        # Where a function's text is looked up, so that it can be compiled where there is no such file.
+        linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
+        module = types.ModuleType(Path(name).stem)
+        exec(compile(text, name, "exec"), module.__dict__)
+        _FILES[name] = text
+
+
+def files() -> dict[str, str]:
+    """The files that were loaded in this process."""
+    return dict(_FILES)
+
+
+def own_text(name: str) -> str:
+    """What defines a reward that is not built in: the text of its file, or else its code. Empty for a built-in one."""
+    function = _REWARDS[name].function if name in _REWARDS else none
+    if function.__module__ == __name__:
+        return ""
+    return "".join(linecache.getlines(function.__code__.co_filename)) or repr(
+        (function.__code__.co_code, function.__code__.co_consts)
+    )
 
 
 @reward("none")

@@ -7,8 +7,9 @@ import importlib.metadata
 import json
 import multiprocessing
 import platform
+import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -17,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spie.errors import unknown
+from spie.rewards import adopt, files, own_text
 from spie.store import Store
-from spie.trace import EpisodeTrace, Path, Trace
+from spie.trace import EpisodeTrace, Path, Scores, Trace
 
 ENGINE_VERSION = 1  # raised when the engine gives other numbers for the same run
-BACKENDS = ("serial", "processes")
-AnyTrace: TypeAlias = Trace | EpisodeTrace
+BACKENDS = ("serial", "processes", "ray")
+AnyTrace: TypeAlias = Trace | EpisodeTrace | Scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +44,9 @@ class Run:
     @functools.cached_property
     def spec(self) -> dict[str, Any]:
         """The run in plain values."""
-        return {
+        rewards = getattr(self.settings, "rewards", (getattr(self.settings, "reward", "none"),))
+        own = "".join(map(own_text, rewards))  # a name says what a built-in reward does, not what a user's does
+        return ({"own rewards": hashlib.sha256(own.encode()).hexdigest()} if own else {}) | {
             "agent": type(self.settings).__name__,
             "settings": dataclasses.asdict(self.settings),
             "mdp": self.task.digest,
@@ -63,6 +67,15 @@ class Run:
         return self.seeds if isinstance(self.seeds, int) else len(self.seeds)
 
     @property
+    def is_search(self) -> bool:
+        """Whether this is a grid of settings, which leaves Scores and no Trace."""
+        return isinstance(self.settings, Sized)
+
+    @property
+    def n_settings(self) -> int:
+        return len(self.settings) if self.is_search else 1
+
+    @property
     def seconds(self) -> float:
         """About how long it takes on one core, compiled; at most so long where episodes end by themselves."""
         return float(self.steps * (self.episodes or 1) * self.n_seeds * self.settings.seconds_per_step(self.task))
@@ -74,8 +87,13 @@ class Run:
         return trace
 
 
-def execute(runs: Sequence[Run], store: Store, on: str = "serial") -> Iterator[Run]:
-    """Run what the store does not have yet, and yield each run once it is stored; those stored before come first."""
+def execute(
+    runs: Sequence[Run], store: Store, on: str = "serial", address: str | None = None
+) -> Generator[Run, None, None]:
+    """Run what the store does not have yet, and yield each run once it is stored; those stored before come first.
+
+    address: of a Ray cluster that is there already; without one, Ray starts on this machine and ends with this process.
+    """
     if on not in BACKENDS:
         raise unknown("backend", on, BACKENDS)
     missing = []
@@ -84,13 +102,17 @@ def execute(runs: Sequence[Run], store: Store, on: str = "serial") -> Iterator[R
             yield run
         else:
             missing.append(run)
-    if on == "serial" or len(missing) < 2:
+    if on == "ray" and missing:
+        for run, result in _on_ray(missing, address):
+            save(store, run, *result)
+            yield run
+    elif on == "serial" or len(missing) < 2:
         for run in missing:
             save(store, run, *_timed(run, None))
             yield run
     else:
         with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
-            futures = {pool.submit(_timed, run, 1): run for run in missing}
+            futures = {pool.submit(_timed, run, 1, files()): run for run in missing}
             try:
                 for future in as_completed(futures):
                     save(store, futures[future], *future.result())
@@ -100,9 +122,54 @@ def execute(runs: Sequence[Run], store: Store, on: str = "serial") -> Iterator[R
                 raise
 
 
-def _timed(run: Run, threads: int | None) -> tuple[AnyTrace, float]:
+def _timed(run: Run, threads: int | None, rewards: Mapping[str, str] | None = None) -> tuple[AnyTrace, float]:
+    """What a run leaves, and how long it took; a worker gets the user's files with rewards."""
+    adopt(rewards or {})
     began = time.perf_counter()
     return run.execute(threads), time.perf_counter() - began
+
+
+def _on_ray(runs: Sequence[Run], address: str | None) -> Iterator[tuple[Run, tuple[Any, float]]]:
+    """The runs as Ray tasks; results as they come. A worker or node that is lost costs its tasks' time, no more."""
+    try:
+        import ray
+    except ImportError:
+        raise ValueError('--on ray needs Ray: pip install "spie-rl[ray]"') from None
+    if not ray.is_initialized():  # it stays up for what else this process runs
+        _connect(ray, address)
+    task: Any = ray.remote(max_retries=10)(_timed)
+    pending = {}
+    for run in runs:
+        cpus, gpus = (getattr(run.settings, name, n) for name, n in (("num_cpus", 1), ("num_gpus", 0)))
+        pending[task.options(num_cpus=cpus, num_gpus=gpus).remote(run, cpus, files())] = run
+    try:
+        while pending:
+            (done,), _ = ray.wait(list(pending), num_returns=1)
+            result = ray.get(done)
+            yield pending.pop(done), result
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from None  # what the run itself had to say
+    except ray.exceptions.RayError as error:
+        raise OSError(f"Ray gave up on a run: {str(error).splitlines()[0]}") from error
+    finally:
+        for reference in pending:
+            ray.cancel(reference)
+
+
+def _connect(ray: Any, address: str | None) -> None:
+    """Join the cluster at an address; without one, start Ray here, on the loopback device and without dashboard."""
+    quiet = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": None}
+    if address is None:
+        ray.init("local", _node_ip_address="127.0.0.1", **quiet | {"include_dashboard": False})
+        return
+    try:
+        if address != "auto":
+            host, _, port = address.removeprefix("ray://").rpartition(":")
+            socket.create_connection((host, int(port)), timeout=5).close()  # Ray itself would try for a minute
+        ray.init(address, **quiet)
+    except (ConnectionError, OSError, ValueError) as error:
+        cure = "start one with ray start --head, or leave out --address"
+        raise OSError(f"no Ray cluster at {address} ({error}); {cure}") from error
 
 
 def save(store: Store, run: Run, trace: AnyTrace, seconds: float) -> None:
@@ -121,6 +188,8 @@ def load(store: Store, run: Run) -> Any:
     """The trace of a run that is in the store; KeyError where it is not."""
     arrays = store.load(run.id)
     fields: dict[str, Any] = arrays
+    if "values" in arrays:
+        return Scores(**fields)
     if "terminated" in arrays:
         return EpisodeTrace(**fields | {"settings": str(arrays["settings"])})
     steps: dict[int, dict[str, NDArray[Any]]] = {}

@@ -1,5 +1,6 @@
 """What a run leaves behind."""
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -44,6 +45,11 @@ class Trace:
         seen = np.array([np.searchsorted(row, np.asarray(steps), side="right") for row in first])
         return np.asarray(seen / first.shape[1])
 
+    def steps_to(self, share: float) -> NDArray[np.float64]:
+        """Steps until a share of the states was visited, [seeds]; a seed that never got there counts one step more."""
+        first = np.sort(np.where(self.first_visit < 0, self.steps[:, None] + 1, self.first_visit), axis=1)
+        return np.asarray(first[:, math.ceil(share * first.shape[1] - 1e-9) - 1], np.float64)
+
 
 @dataclass(frozen=True)
 class EpisodeTrace:
@@ -73,3 +79,11 @@ class EpisodeTrace:
     def first_success(self) -> NDArray[np.int64]:
         """The first episode, from 0, that ended by itself [seeds]; -1 for none."""
         return np.where(self.terminated.any(axis=1), self.terminated.argmax(axis=1), -1)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Many settings, many seeds, one number each: what a sweep keeps."""
+
+    seeds: NDArray[np.int64]  # [seeds]
+    values: NDArray[np.float64]  # [settings, seeds]

@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 
 from spie.features import ConvolutionFeatures, FourierFeatures, convolution_features, fourier_features
 from spie.representations import td_fr, td_pr, td_sr
-from spie.rewards import get_reward
+from spie.rewards import Reward, get_reward
 
 Array = NDArray[Any]
 TABLE_BYTES = 2e9  # tables above are refused
 CELLS = 10  # of the grid on which a count bonus counts, along each number of an observation
+GROWING = ("cell", "rnd.optimiser")  # arrays of a state that begin empty
 HASH_BITS = 16  # and where there is no grid: cells are the signs of so many projections of phi
 
 
@@ -107,10 +108,6 @@ class Tables:
         states: list[int] = (np.asarray(observations).reshape(n) - self.first).tolist()
         return states
 
-    def key(self, s: int) -> float:
-        """Something to sort states by."""
-        return s
-
     def begin(self, s: int) -> None:
         """An episode begins in s."""
         self.visits[s] += 1
@@ -135,6 +132,10 @@ class Tables:
             self.N[:, s_next] += self.eta_pr * td_pr(self.N, s, s_next, self.gamma_pr)
         return [quantity(s, s_next) for quantity in self.quantities]
 
+    def learn(self, steps: Sequence[tuple[int, int, int, float]]) -> None:
+        for step in sorted(steps):
+            self.step(*step)
+
     def read(self, s: int, a: int, s_next: int) -> list[float]:
         """The quantities of a step that was learned from."""
         return [quantity(s, s_next) for quantity in self.quantities]
@@ -142,6 +143,12 @@ class Tables:
     def look(self, s: int, a: int, s_next: int) -> list[float]:
         """The quantities of any step; a row that was never learned reads as after its first step."""
         return [max(quantity(s, s_next), floor) for quantity, floor in zip(self.quantities, self.floors, strict=True)]
+
+    def look_all(self, observations: Any, a: Sequence[int], next_observations: Any) -> list[list[float]]:
+        """The quantities of many steps, from anywhere."""
+        return list(
+            map(self.look, self.encode_all(observations, len(a)), a, self.encode_all(next_observations, len(a)))
+        )
 
     @property
     def coverage(self) -> float:
@@ -170,6 +177,11 @@ class State(NamedTuple):
     cell: int  # where a count bonus counts it
 
 
+def length(x: NDArray[np.float64]) -> float:
+    """|x|_1"""
+    return float(np.add.reduce(np.abs(x)))
+
+
 class Features:
     """Successor features psi(s, a) = Psi[a] phi(s) and predecessor features xi(s) = Xi phi(s); visits by cell.
 
@@ -187,9 +199,13 @@ class Features:
         self.eta, self.gamma_sr = settings.eta, settings.gamma_sr
         self.eta_pr = settings.eta if settings.eta_pr is None else settings.eta_pr
         self.gamma_pr = settings.gamma_sr if settings.gamma_pr is None else settings.gamma_pr
-        self.mean = np.full(n_actions, 1 / n_actions)
+        self.mean = np.full(n_actions, settings.gamma_sr / n_actions)  # over the next action, discounted
         self.Psi = np.zeros((n_actions, d, d) if "psi_norm" in needs else (0, d, d))
         self.Xi = np.zeros((d, d) if "xi_norm_next" in needs else (0, d))
+        # In pieces so small that BLAS starts no threads for them, which would cost far more than they gain
+        pieces = [slice(i, i + max(1, 8192 // d)) for i in range(0, d, max(1, 8192 // d))]
+        self.Psi_rows = [[(rows, A[rows].T) for rows in pieces] for A in self.Psi]
+        self.Xi_rows = [(rows, self.Xi[rows].T) for rows in pieces]
         self.counts: dict[int, int] = {}
         self.has_cells = "visits_next" in needs
         self.on_grid = isinstance(phi, FourierFeatures) and CELLS ** len(phi.low) < 2**63
@@ -224,10 +240,6 @@ class Features:
             return int(cells @ CELLS ** np.arange(len(cells)))
         return int((phi @ self.directions > 0) @ 2 ** np.arange(HASH_BITS))
 
-    def key(self, s: State) -> float:
-        """Something to sort states by."""
-        return float(self.line @ s.phi)
-
     def begin(self, s: State) -> None:
         """An episode begins in s."""
         if self.has_cells:
@@ -240,44 +252,75 @@ class Features:
         of: dict[str, float] = {}
         if len(self.Psi):  # as td_sf, with the mean over a'
             psi = self.Psi[a] @ phi
-            change = phi + (self.gamma_sr * discount) * (self.mean @ (self.Psi @ phi_next)) - psi
-            self._add_product(self.Psi[a], self.eta, change, phi)
-            of["psi_norm"] = float(np.abs(psi + self.eta * change).sum())  # for phi has length 1
+            change = (discount * self.mean) @ (self.Psi @ phi_next)
+            change += phi
+            change -= psi
+            self._add_product(self.Psi_rows[a], self.eta, change, phi)
+            psi += self.eta * change  # what Psi[a] phi is now, for phi has length 1
+            of["psi_norm"] = length(psi)
         if len(self.Xi):
             xi = self.Xi @ phi_next  # as td_pf, but xi(s') is wanted again
             change = phi_next + self.gamma_pr * (self.Xi @ phi) - xi
-            self._add_product(self.Xi, self.eta_pr, change, phi_next)
-            of["xi_norm_next"] = float(np.abs(xi + self.eta_pr * change).sum())
+            self._add_product(self.Xi_rows, self.eta_pr, change, phi_next)
+            xi += self.eta_pr * change
+            of["xi_norm_next"] = length(xi)
         return self._ordered(of, s_next)
 
-    def _add_product(self, A: Array, eta: float, x: Array, y: Array) -> None:
-        """A += eta x y^T, in place, and in pieces so small that BLAS starts no threads: they would cost far more."""
-        rows = max(1, 8192 // len(y))
-        for i in range(0, len(A), rows):
-            self.dger(eta, y, x[i : i + rows], a=A[i : i + rows].T, overwrite_a=1)
+    def learn(self, steps: Sequence[tuple[State, int, State, float]]) -> None:
+        for step in sorted(steps, key=lambda step: (self.line @ step[0].phi, step[1], self.line @ step[2].phi)):
+            self.step(*step)
+
+    def _add_product(self, rows: list[tuple[slice, Array]], eta: float, x: Array, y: Array) -> None:
+        """A += eta x y^T, in place, by some rows of A at a time."""
+        for some, block in rows:
+            self.dger(eta, y, x[some], a=block, overwrite_a=1)
 
     def read(self, s: State, a: int, s_next: State) -> list[float]:
         """The quantities of a step that was learned from."""
         of: dict[str, float] = {}
         if len(self.Psi):
-            of["psi_norm"] = float(np.abs(self.Psi[a] @ s.phi).sum())
+            of["psi_norm"] = length(self.Psi[a] @ s.phi)
         if len(self.Xi):
-            of["xi_norm_next"] = float(np.abs(self.Xi @ s_next.phi).sum())
+            of["xi_norm_next"] = length(self.Xi @ s_next.phi)
         return self._ordered(of, s_next)
 
     def _ordered(self, of: dict[str, float], s_next: State) -> list[float]:
         if "phi_norm_next" in self.needs:
-            of["phi_norm_next"] = float(np.abs(s_next.phi).sum())
+            of["phi_norm_next"] = length(s_next.phi)
         if self.has_cells:
             of["visits_next"] = self.counts.get(s_next.cell, 0)
         return [of[need] for need in self.needs]
 
     def look(self, s: State, a: int, s_next: State) -> list[float]:
         """The quantities of any step; what was never learned reads as after a first step."""
-        least = {"psi_norm": self.eta * float(np.abs(s.phi).sum()), "visits_next": 1}
-        least["xi_norm_next"] = self.eta_pr * float(np.abs(s_next.phi).sum())
+        least = {"psi_norm": self.eta * length(s.phi), "visits_next": 1}
+        least["xi_norm_next"] = self.eta_pr * length(s_next.phi)
         values = zip(self.needs, self.read(s, a, s_next), strict=True)
         return [max(value, least.get(need, 0)) for need, value in values]
+
+    def look_all(self, observations: Any, a: Sequence[int], next_observations: Any) -> list[list[float]]:
+        """The quantities of many steps, from anywhere; at once, which is faster and rounds a little differently."""
+        phi, phi_next = (self._phi_all(seen, len(a)) for seen in (observations, next_observations))
+        of: dict[str, Array] = {"phi_norm_next": np.abs(phi_next).sum(axis=1)}
+        if len(self.Psi):
+            psi = np.empty_like(phi)
+            for action in set(a):
+                taken = np.asarray(a) == action
+                psi[taken] = phi[taken] @ self.Psi[action].T
+            of["psi_norm"] = np.maximum(np.abs(psi).sum(axis=1), self.eta * np.abs(phi).sum(axis=1))
+        if len(self.Xi):
+            xi = phi_next @ self.Xi.T
+            of["xi_norm_next"] = np.maximum(np.abs(xi).sum(axis=1), self.eta_pr * of["phi_norm_next"])
+        if self.has_cells:
+            cells = map(self._cell, _singles(next_observations, len(a)), phi_next)
+            of["visits_next"] = np.array([max(1, self.counts.get(cell, 0)) for cell in cells])
+        return np.array([of[need] for need in self.needs]).reshape(len(self.needs), len(a)).T.tolist()
+
+    def _phi_all(self, observations: Any, n: int) -> NDArray[np.float64]:
+        if self.given:
+            return np.array([self.encode(observation).phi for observation in _singles(observations, n)])
+        is_vector = isinstance(self.phi, FourierFeatures)
+        return np.asarray(self.phi(np.reshape(observations, (n, -1)) if is_vector else observations))
 
     coverage = math.nan  # of a continuous space there is none
 
@@ -311,6 +354,85 @@ class Features:
             self.phi = dataclasses.replace(self.phi, **fixed)
 
 
+RND = Reward("rnd", lambda prediction_error: prediction_error, ("prediction_error",))
+
+
+class Distillation:
+    """Random network distillation: how badly a network predicts another, fixed one, of the state entered.
+
+    States that can be counted are seen one-hot, images in grey, all else as a row of numbers.
+    """
+
+    coverage = math.nan
+
+    def __init__(self, space: gym.Space[Any], features: Callable[[Any], Any] | None) -> None:
+        self.space, self.features = space, features
+        if features is None and not isinstance(space, gym.spaces.Discrete | gym.spaces.Box):
+            raise ValueError(f'"rnd" needs observations of Discrete or Box, not {type(space).__name__}, or features=')
+        self.shape = self.encode(space.sample()).shape
+        self.rnd = self._build()
+
+    def _build(self) -> Any:
+        try:
+            from spie.agents import bonuses, networks
+        except ImportError as error:
+            raise ImportError('the reward "rnd" needs torch: pip install "spie-rl[deep]"') from error
+        return bonuses.RND(self.shape, networks.architecture("small"))
+
+    def encode(self, observation: Any) -> Array:
+        if self.features is not None:
+            return np.asarray(self.features(observation), np.float32).reshape(-1)
+        if isinstance(self.space, gym.spaces.Discrete):
+            one_hot: Array = np.zeros(int(self.space.n), np.float32)
+            one_hot[int(observation) - int(self.space.start)] = 1
+            return one_hot
+        image = np.asarray(observation, np.float32)
+        if image.ndim == 3:
+            return np.asarray(image.mean(axis=0 if image.shape[0] < image.shape[2] else 2))
+        is_grey = image.ndim == 2 and self.space.dtype == np.uint8
+        return np.asarray(image if is_grey else image.reshape(-1))
+
+    def encode_all(self, observations: Any, n: int) -> list[Array]:
+        return [self.encode(observation) for observation in _singles(observations, n)]
+
+    def begin(self, s: Array) -> None:
+        """A first state is not entered by a step."""
+
+    def step(self, s: Array, a: int, s_next: Array, discount: float) -> list[float]:
+        self.learn([(s, a, s_next, discount)])
+        return self.read(s, a, s_next)
+
+    def learn(self, steps: Sequence[tuple[Array, int, Array, float]]) -> None:
+        self.rnd.learn(np.stack([s_next for _, _, s_next, _ in steps])[None])
+
+    def read(self, s: Array, a: int, s_next: Array) -> list[float]:
+        return [float(self.rnd.compute(s_next[None, None])[0, 0])]
+
+    look = read
+
+    def look_all(self, observations: Any, a: Sequence[int], next_observations: Any) -> list[list[float]]:
+        errors = self.rnd.compute(np.stack(self.encode_all(next_observations, len(a)))[None])[0]
+        return [[error] for error in errors.tolist()]
+
+    def pack(self, states: Sequence[Array | None]) -> dict[str, Array]:
+        nowhere = np.full(self.shape, np.nan, np.float32)
+        return {"s": np.stack([nowhere if s is None else s for s in states])}
+
+    def unpack(self, arrays: dict[str, Array]) -> list[Array | None]:
+        return [None if np.isnan(s).any() else s for s in arrays["s"]]
+
+    def state(self) -> dict[str, Array]:
+        return {f"rnd.{name}": tensor.detach().numpy() for name, tensor in self.rnd.state().items()}
+
+    def load(self, arrays: dict[str, Array]) -> None:
+        import safetensors.numpy
+        import safetensors.torch
+
+        own = {name.removeprefix("rnd."): array for name, array in arrays.items() if name.startswith("rnd.")}
+        self.rnd = self._build()
+        self.rnd.load(safetensors.torch.load(safetensors.numpy.save(own)))
+
+
 class Bonus:
     """An intrinsic reward that learns from the steps of `n` environments, which may run in any order.
 
@@ -335,7 +457,9 @@ class Bonus:
         self.first_action = int(action_space.start) if isinstance(action_space, gym.spaces.Discrete) else 0
         n_actions = int(action_space.n) if isinstance(action_space, gym.spaces.Discrete) else 1
         self.learner: Any
-        if features is None and isinstance(observation_space, gym.spaces.Discrete):
+        if settings.reward == RND.name:
+            self.reward, self.learner = RND, Distillation(observation_space, features)
+        elif features is None and isinstance(observation_space, gym.spaces.Discrete):
             self.reward = get_reward(settings.reward, on="tables")
             self.learner = Tables(observation_space, self.reward.needs, settings)
         else:
@@ -384,6 +508,8 @@ class Bonus:
 
         All are learned from before any is paid, in an order that depends on the steps and not on their numbers.
         """
+        if not envs:
+            return []
         if len(envs) == 1:
             return [self.step(envs[0], actions[0], next_states[0], terminated[0])]
         self._anneal()
@@ -391,10 +517,8 @@ class Bonus:
             (self.states[i], self.action(action), s_next, 0.0 if ends else 1.0)
             for i, action, s_next, ends in zip(envs, actions, next_states, terminated, strict=True)
         ]
-        key = self.learner.key
         if self.learn:
-            for step in sorted(steps, key=lambda step: (key(step[0]), step[1], key(step[2]))):
-                self.learner.step(*step)
+            self.learner.learn(steps)
             self.steps += len(steps)
         read = self.learner.read if self.learn else self.learner.look
         raw = [self._pay(i, s_next, read(s, a, s_next)) for i, (s, a, s_next, _) in zip(envs, steps, strict=True)]
@@ -447,10 +571,7 @@ class Bonus:
 
     def look(self, observations: Any, actions: Any, next_observations: Any) -> NDArray[np.float64]:
         """beta r_int of n steps from anywhere, as of now and without learning [n]."""
-        n = len(actions)
-        a = [self.action(action) for action in actions]
-        states, next_states = self.encode_all(observations, n), self.encode_all(next_observations, n)
-        values = list(map(self.learner.look, states, a, next_states))
+        values = self.learner.look_all(observations, [self.action(action) for action in actions], next_observations)
         raw = np.array([self.reward.function(*value) for value in values], np.float64)
         if not np.isfinite(raw).all():
             i = int(np.argmin(np.isfinite(raw)))
@@ -480,7 +601,9 @@ class Bonus:
                 )
         arrays: dict[str, Array] = state["arrays"]
         for name, array in mine["arrays"].items():
-            if name not in arrays or (array.shape != arrays[name].shape and not name.startswith("cell")):
+            if name.startswith(GROWING):
+                continue
+            if name not in arrays or array.shape != arrays[name].shape:
                 found = list(arrays[name].shape) if name in arrays else "missing"
                 raise ValueError(
                     f"{self.env}: {name} of the saved state is {found}, not {list(array.shape)}; "
@@ -579,7 +702,7 @@ class IntrinsicReward(Kept, gym.Wrapper[Any, Any, Any, Any]):
     The bonus of a step is read after the step was learned from. Termination ends the future that M, F and psi look
     into, truncation does not, and no step leads from one episode into the next. `env.bonus` is the learner.
 
-    reward: a name of `spie list`, or of your own `@spie.reward`.
+    reward: a name of `spie list`, of your own `@spie.reward`, or "rnd" (random network distillation, needs torch).
     beta: its scale.
     options: see `spie.wrappers.Settings`.
     features, learn: see `spie.wrappers.Bonus`.

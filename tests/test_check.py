@@ -6,6 +6,7 @@ import sys
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch
 
 import spie
 from spie import cli, rewards
@@ -51,6 +52,13 @@ def test_every_reward_on_tables_is_sound(reward, capsys):
 def test_every_reward_on_features_is_sound(reward):
     findings = spie.check_reward(reward, gym.wrappers.TimeLimit(Car(), 20), STEPS)
     assert {finding.verdict for finding in findings} <= {"ok", "note"}
+
+
+def test_rnd_is_checked_like_any_other():
+    torch.set_num_threads(1)
+    findings = spie.check_reward("rnd", gym.wrappers.TimeLimit(Car(), 20), 100)
+    assert {finding.verdict for finding in findings} <= {"ok", "note"}
+    assert notes(findings)["sign"].startswith("never negative")
 
 
 def test_it_says_which_rewards_become_constant():

@@ -3,10 +3,12 @@
 A kernel of two lines stands in for the agents', because it compiles at once.
 """
 
+import itertools
 import math
 import os
 import subprocess
 import sys
+import types
 from functools import partial
 from math import sqrt
 
@@ -16,7 +18,7 @@ import pytest
 import spie
 from own_reward import HALF, mix
 from spie import rewards
-from spie.agents.kernels import cache_folder, specialise
+from spie.agents.kernels import _specialised, cache_folder, specialise
 from spie.rewards import Reward
 
 SCALE = 3.0
@@ -60,6 +62,29 @@ def test_constants_are_filled_in_and_not_read_from_the_kernels_own_file():
 
     assert compiled(reward)(0.5, 1) == 0.5
     assert compiled(reward, factor=8.0)(0.5, 1) == 4.0
+
+
+def branches(x, MINE):
+    if FLAG and not OTHER and x > 1:  # noqa: F821
+        x += 10
+    elif SIZE <= 2 or x > 2:  # noqa: F821
+        x += 100
+    if OTHER:  # noqa: F821
+        MINE += 1000
+    return (x if FLAG or x > 2 else -x) + MINE  # noqa: F821
+
+
+def test_filling_in_constants_leaves_out_what_they_rule_out_and_nothing_else():
+    for flag, other, size in itertools.product((False, True), (False, True), (2, 3)):
+        constants = {"FLAG": flag, "OTHER": other, "SIZE": size, "MINE": -1}
+        text = _specialised(branches, tuple(constants.items()))
+        names = {}
+        exec(text, names)
+        asked = types.FunctionType(branches.__code__, constants)
+        assert [names["branches"](x, 5) for x in range(5)] == [asked(x, 5) for x in range(5)]
+        assert not {"FLAG", "OTHER", "SIZE"} & set(names["branches"].__code__.co_names)
+        assert ("1000" in text) == other
+        assert ("x += 10\n" in text) == (flag and not other)
 
 
 def test_a_reward_may_use_numbers_math_numpy_and_functions_of_its_file():

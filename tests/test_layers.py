@@ -23,11 +23,12 @@ LAYERS = {
     "stats": {"errors"},
     "envs": {"errors", "mdp", "continuous"},
     "agents": BASE | {"envs", "rewards", "features"},
-    "wrappers": BASE | {"rewards", "features", "agents.bonuses"},
+    "wrappers": BASE | {"rewards", "features", "agents.bonuses", "agents.networks"},
     "sb3": BASE | {"wrappers", "rewards", "features"},
-    "run": BASE | {"store"},  # knows no agent
-    "experiments": BASE | {"run", "store", "agents", "envs", "wrappers", "sb3"},
-    "sweep": BASE | {"run", "experiments"},
+    "run": BASE | {"store", "rewards"},  # knows no agent
+    "experiments": BASE | {"run", "store", "agents", "envs", "features", "wrappers", "sb3"},
+    "sweeps": BASE | {"agents", "envs", "run", "store", "experiments"},
+    "tune": BASE | {"agents", "rewards", "experiments"},
     "check": BASE | {"wrappers", "agents", "envs", "rewards", "features"},
     "ledger": BASE | {"envs", "experiments", "stats"},
     "plots": BASE | {"stats"},
@@ -37,13 +38,13 @@ LAYERS = {
 }
 ONLY_IN = {
     "torch": ("agents.dqn", "agents.networks", "agents.optimisers", "agents.bonuses"),
-    "stable_baselines3": ("sb3",),
+    "stable_baselines3": ("sb3", "experiments.dropin"),
     "matplotlib": ("plots",),
     "ray": ("run",),
-    "optuna": ("sweep",),
+    "optuna": ("tune",),
 }
 VECTOR_CODE = ("agents.vector", "agents.matrix")
-AT_THE_TOP_ONLY_IN = {"numba": VECTOR_CODE, "llvmlite": VECTOR_CODE, "scipy": (), "ray": ()}
+AT_THE_TOP_ONLY_IN = {"numba": VECTOR_CODE, "llvmlite": VECTOR_CODE, "scipy": (), "ray": (), "optuna": ()}
 
 
 def imports():

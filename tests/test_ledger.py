@@ -327,12 +327,15 @@ def shorten_figure_4(monkeypatch):
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
-    """Every experiment with three seeds; of the readings one agent's, each costs a kernel; Figure 4 shortened."""
+    """Every experiment with three seeds; one agent of the readings, each costs a kernel; Figure 4, search shortened."""
     with Store(tmp_path_factory.mktemp("ledger") / "tiny.db") as store, pytest.MonkeyPatch.context() as monkeypatch:
         shorten_figure_4(monkeypatch)
-        for experiment in (e for e in EXPERIMENTS.values() if not e.long):
+        monkeypatch.setattr(paper, "SWEEP", {name: values[-1:] for name, values in paper.SWEEP.items()})
+        for experiment in (e for e in EXPERIMENTS.values() if e.then or not e.long):
             store.ask_for(experiment.name, 3)
-            runs = experiment.runs(3)
+            for _ in experiment.then:
+                list(execute(experiment.planned(3, store), store))
+            runs = experiment.planned(3, store)
             if experiment.name == "readings":
                 runs = [run for run in runs if run.env == "riverswim" and run.agent.startswith("sarsa-fr ")]
                 assert {run.agent.split()[1].split("=")[0] for run in runs} >= {"next_action", "ties", "m0", "reward"}

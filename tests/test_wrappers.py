@@ -6,6 +6,7 @@ import math
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
@@ -232,7 +233,7 @@ def roll(env, actions, seed=0):
     for action in actions:
         _, r, terminated, truncated, infos = env.step(action)
         bonus, real = infos["intrinsic_reward"], infos["_intrinsic_reward"]
-        np.testing.assert_allclose(r, infos["extrinsic_reward"] + bonus)
+        np.testing.assert_allclose(r, infos["extrinsic_reward"] + env.bonus.beta * bonus)
         found.append(np.where(real, bonus, np.nan))
         if env.metadata["autoreset_mode"] == AutoresetMode.DISABLED and (terminated | truncated).any():
             env.reset(options={"reset_mask": terminated | truncated})
@@ -438,6 +439,31 @@ def test_a_state_of_something_else_is_refused_in_one_line(tmp_path):
         env.load(tmp_path / "bonus")
     with pytest.raises(OSError, match="No such file"):
         env.load(tmp_path / "nothing")
+
+
+# Random network distillation
+
+
+@pytest.mark.parametrize("make", [corridor, Car, Picture, lambda: vector()])
+def test_rnd_fades_where_one_has_been_and_goes_on_bit_for_bit_when_loaded(make, tmp_path):
+    torch.set_num_threads(1)
+    env = spie.IntrinsicReward(make(), "rnd", beta=2)
+    actions = random_actions(env, 20)
+    roll(env, actions) if hasattr(env, "num_envs") else play(env, actions)
+    env.save(tmp_path / "bonus")
+    again = spie.IntrinsicReward(env.env, "rnd", beta=2)
+    again.load(tmp_path / "bonus")
+    space = getattr(env, "single_observation_space", env.observation_space)
+    space.seed(0)
+    observation, paid = space.sample(), []
+    for bonus in (env.bonus, again.bonus):
+        s = bonus.encode(observation)
+        bonus.begin(0, s)
+        paid.append([bonus.step(0, 0, s, False) for _ in range(30)])
+        (looked,) = bonus.look(np.array([observation]), [0], np.array([observation]))
+        np.testing.assert_allclose(looked, 2 * paid[-1][-1], rtol=1e-5)
+    assert paid[0] == paid[1]
+    assert 0 < paid[0][-1] < paid[0][0]
 
 
 # Mistakes

@@ -64,7 +64,7 @@ class RND:
     def _normalised(self, s: Tensor) -> Tensor:
         """Observations [L, B, *shape] less their running mean, over their running deviation, clipped to 5 of them."""
         deviation = (self.square - self.mean**2).clamp_min(0).add(1e-8).sqrt()
-        x = ((s - self.mean) / deviation).clamp(-5, 5).float()
+        x = ((s.float() - self.mean.float()) / deviation.float()).clamp(-5, 5)
         return x.unsqueeze(2) if len(self.shape) == 2 else x
 
     def _errors(self, x: Tensor) -> Tensor:
@@ -83,8 +83,8 @@ class RND:
         s = _tensor(s_next, self.mean)
         self.count += 1
         weight = 1 / self.count
-        self.mean.lerp_(s.double().mean(dim=1, keepdim=True), weight)
-        self.square.lerp_(s.double().square().mean(dim=1, keepdim=True), weight)
+        self.mean.lerp_(s.float().mean(dim=1, keepdim=True).double(), weight)
+        self.square.lerp_(s.float().square().mean(dim=1, keepdim=True).double(), weight)
         errors = self._errors(self._normalised(s)).mean(dim=1)
         errors.sum().backward()
         self.optimiser.step()

@@ -62,7 +62,7 @@ class Linear(nn.Module):
 
     def __init__(self, n_in: int, n_out: int, generators: Generators) -> None:
         super().__init__()
-        self.weight = _uniform((n_in, n_out), n_in, generators)
+        self.weight = _uniform((n_in, n_out), n_in, generators)  # the other way round, its gradient would be copied
         self.bias = _uniform((n_out,), n_in, generators)
 
     def forward(self, x: Tensor, relu: bool = False) -> Tensor:

@@ -114,18 +114,19 @@ def greedy_actions(Q, q, legal, tie_tolerance):
 
 
 @no_type_check
-def arrive(lane, l, place, s, t, S, visits, first_visit, rank):
+def arrive(lane, first, place, s, t, S, visits, first_visit, rank):
     """Count an arrival in s; a state that is new gets the next row of M, F and N."""
-    visits[l * S + s] += 1
-    if visits[l * S + s] == 1:
-        first_visit[l * S + s] = t
+    i = np.uint64(first * S + (place * S + s))  # unsigned, which saves a check for < 0
+    visits[i] += 1
+    if visits[i] == 1:
+        first_visit[i] = t
         if ORDERED:
             rank[place * S + s] = lane.seen
         lane.seen += 1
 
 
 @no_type_check
-def bonus_of(l, m, s, s_next, x, x_next, S, W, visits, M, N, sums, pool):
+def bonus_of(first, place, m, s, s_next, x, x_next, S, W, visits, M, N, sums, pool):
     """r_int of the step from s to s', which are rows x and x' of the matrices at place m."""
     M_next = N_next = 0.0
     if HAS_M:
@@ -140,8 +141,8 @@ def bonus_of(l, m, s, s_next, x, x_next, S, W, visits, M, N, sums, pool):
         sums[F_ROW, m * W + s_next] if HAS_F else 0.0,
         N_next,
         sums[N_COL, m * W + s_next] if HAS_N_COL else 0.0,
-        visits[l * S + s],
-        visits[l * S + s_next],
+        visits[np.uint64(first * S + (place * S + s))],
+        visits[np.uint64(first * S + (place * S + s_next))],
     )
 
 
@@ -161,30 +162,33 @@ def sarsa_kernel(lanes, together, horizon, cap, episodes, tolerance, mdp, scratc
     bonus = 0.0
 
     for first in range(0, len(lanes), together):
-        end = min(first + together, len(lanes))
+        n = min(together, len(lanes) - first)
 
         # s = env.reset(); M = 0; Q = 0
         t = 0
-        for l in range(first, end):
-            lane, place = lanes[l], l - first
+        for place in range(n):
+            l = first + place
+            lane = lanes[np.uint64(l)]
             begin(lane, place, S, W, available, Q, greedy, M, F, N, sums, pool)
             s = np.int64(starts[interval(start_threshold, mix(lane.word - lane.stride))])
             lane.state = s
-            arrive(lane, l, place, s, t, S, visits, first_visit, rank)
-        running = end - first
+            arrive(lane, first, place, s, t, S, visits, first_visit, rank)
+        running = n
         shot = 0
 
         for t in range(1, horizon + 1):
-            for l in range(first, end):
-                lane, place = lanes[l], l - first
+            for place in range(n):
+                l = first + place
+                lane = lanes[np.uint64(l)]
                 if ENDS and lane.episode == episodes:
                     continue
                 s = np.int64(lane.state)
+                here = np.uint64(place * S + s)  # unsigned, which saves a check for < 0
 
                 # theta ~ U(0, 1); a ~ U(A) where theta < epsilon, else a = argmax Q[s, :]
                 if MASKED:
                     legal = available[s]
-                a = epsilon_greedy(mix(lane.word), lane.epsilon, greedy[place * S + s], legal)
+                a = epsilon_greedy(mix(lane.word), lane.epsilon, greedy[here], legal)
                 if not RESAMPLE and lane.action < A:
                     a = np.int64(lane.action)
                 if REPLAYED:
@@ -197,20 +201,21 @@ def sarsa_kernel(lanes, together, horizon, cap, episodes, tolerance, mdp, scratc
                     for k in range(K - 1):
                         i += word >= threshold[(s * A + a) * K + k]
                 s_next = np.int64(following[i])
+                there = np.uint64(place * S + s_next)
                 if ENDS:
                     i += np.int64(lane.phase) * S * A * K
                     discount = 0.0 if terminal[lane.phase * S + s_next] else 1.0
                 r = rewards[i]
                 lane.total_reward += r
-                arrive(lane, l, place, s_next, t, S, visits, first_visit, rank)
+                arrive(lane, first, place, s_next, t, S, visits, first_visit, rank)
 
                 x, x_next, m = s, s_next, place
                 if ORDERED:
-                    x, x_next = np.int64(rank[place * S + s]), np.int64(rank[place * S + s_next])
+                    x, x_next = np.int64(rank[here]), np.int64(rank[there])
                 if not LEARNED:
                     m = np.int64(lane.table * phases + lane.phase)
                 if BONUS_FIRST:
-                    bonus = bonus_of(l, m, s, s_next, x, x_next, S, W, visits, M, N, sums, pool)
+                    bonus = bonus_of(first, place, m, s, s_next, x, x_next, S, W, visits, M, N, sums, pool)
 
                 # M[s, :] = M[s, :] + eta (1(s) + gamma_SR (1 - done) M[s', :] - M[s, :]), likewise F[s, :] and N[:, s']
                 if LEARNED:
@@ -248,7 +253,7 @@ def sarsa_kernel(lanes, together, horizon, cap, episodes, tolerance, mdp, scratc
 
                 # r = r + beta r_int
                 if not BONUS_FIRST:
-                    bonus = bonus_of(l, m, s, s_next, x, x_next, S, W, visits, M, N, sums, pool)
+                    bonus = bonus_of(first, place, m, s, s_next, x, x_next, S, W, visits, M, N, sums, pool)
                 lane.total_bonus += bonus
                 if RECORDED:
                     step = path[l * horizon + t - 1]
@@ -259,14 +264,14 @@ def sarsa_kernel(lanes, together, horizon, cap, episodes, tolerance, mdp, scratc
                 if MASKED:
                     legal = available[s_next]
                 word = mix(lane.word + np.uint64(2) * lane.stride)
-                a_next = epsilon_greedy(word, lane.epsilon, greedy[place * S + s_next], legal)
+                a_next = epsilon_greedy(word, lane.epsilon, greedy[there], legal)
 
                 # Q[s, a] = Q[s, a] + alpha (r + gamma (1 - done) Q[s', a'] - Q[s, a])
                 q, q_next = (place * S + s) * A, (place * S + s_next) * A
                 Q[q + a] += lane.alpha * (r + lane.gamma * discount * Q[q_next + a_next] - Q[q + a])
                 if MASKED:
                     legal = available[s]
-                greedy[place * S + s] = greedy_actions(Q, q, legal, lane.tie_tolerance)
+                greedy[here] = greedy_actions(Q, q, legal, lane.tie_tolerance)
 
                 # s = s'
                 lane.state = s_next
@@ -290,21 +295,22 @@ def sarsa_kernel(lanes, together, horizon, cap, episodes, tolerance, mdp, scratc
                             word = mix(lane.word + np.uint64(3) * lane.stride)
                             s = np.int64(starts[interval(start_threshold, word)])
                             lane.state = s
-                            arrive(lane, l, place, s, t, S, visits, first_visit, rank)
+                            arrive(lane, first, place, s, t, S, visits, first_visit, rank)
                 lane.word += np.uint64(4) * lane.stride
 
             while shot < len(snapshot_steps) and (t == snapshot_steps[shot] or running == 0):
-                for l in range(first, end):
+                for l in range(first, first + n):
                     for s in range(S):
                         snapshots[(l * len(snapshot_steps) + shot) * S + s] = visits[l * S + s]
                 shot += 1
             if running == 0:
                 break
-        for l in range(first, end):
+        for place in range(n):
+            lane = lanes[first + place]
             if not ENDS:
-                lanes[l].steps = horizon
+                lane.steps = horizon
             if LEARNED and not SPARSE and not kept:
-                forget(lanes[l], l - first, S, W, M, F, N)
+                forget(lane, place, S, W, M, F, N)
 
 
 @no_type_check

@@ -33,9 +33,11 @@ def empty_pool(n_states: int, n_entries: int = 1 << 16) -> tuple[Any, ...]:
 def clear(pool):
     """Give all blocks back."""
     start, length, room, free, columns, values, ahead = pool
-    start[:] = NONE
-    length[:] = 0
-    free[:] = NONE
+    for row in range(len(start)):
+        start[row] = NONE
+        length[row] = 0
+    for k in range(len(free)):
+        free[k] = NONE
     free[0] = 0
 
 
@@ -49,7 +51,11 @@ def with_room(pool, s, s_next):
         most += 4 * (length[k * S + s] + length[k * S + s_next])
     if free[0] + most <= len(columns):
         return pool
-    return start, length, room, free, np.concatenate((columns, columns)), np.concatenate((values, values)), ahead
+    more_columns, more_values = np.empty(2 * len(columns), np.uint32), np.empty(2 * len(values))
+    for i in range(free[0]):
+        more_columns[i] = columns[i]
+        more_values[i] = values[i]
+    return start, length, room, free, more_columns, more_values, ahead
 
 
 @no_type_check

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spie.errors import unknown
-from spie.experiments import deep, grids, mountain_car, paper, tabular
+from spie.experiments import deep, dropin, grids, mountain_car, paper, tabular, tuned
+from spie.experiments.search import Load
 from spie.run import Run, load
 from spie.store import Store
 
@@ -25,8 +26,19 @@ class Experiment:
     seeds: int = 1  # by default
     runs: Callable[..., list[Run]] = lambda seeds: []
     published: Mapping[tuple[str, str], paper.Cell] = field(default_factory=dict)  # by (env, agent)
+    then: tuple[Callable[[int, Load], list[Run]], ...] = ()  # further runs, which follow from what those before left
     long: bool = False  # minutes: run by name only
+    on: str = "serial"  # where to run unless told otherwise: deep agents use one thread, so several processes
     frames: int = 0  # of a run on Atari; the same with another budget is the experiment "name@frames"
+
+    def planned(self, seeds: int, store: Store) -> list[Run]:
+        """The runs of the experiment, and those that follow from them as far as that is known yet."""
+        runs = self.runs(seeds)
+        for follow in self.then:
+            if any(run.id not in store for run in runs):
+                break
+            runs += follow(seeds, functools.partial(load, store))
+        return runs
 
 
 EXPERIMENTS = {
@@ -61,13 +73,22 @@ EXPERIMENTS = {
             {(env, agent): tabular.CELLS[env, agent.split()[0]] for env, agent in tabular.READINGS},
         ),
         Experiment("table5", "Table 5: the settings"),
-        Experiment("table2", "Table 2: Atari scores", 1, deep.table_2, long=True, frames=deep.SMALL_TIER),
+        Experiment(
+            "table2",
+            "Table 2: Atari scores",
+            1,
+            deep.table_2,
+            long=True,
+            on="processes",
+            frames=deep.SMALL_TIER,
+        ),
         Experiment(
             "recon",
             "Montezuma's Revenge with and without reconstruction (Appendix D)",
             1,
             deep.reconstruction,
             long=True,
+            on="processes",
             frames=deep.SMALL_TIER,
         ),
         Experiment("figure1", "Figure 1: coverage of grid worlds without reward", 100, grids.figure_1),
@@ -77,7 +98,31 @@ EXPERIMENTS = {
         Experiment("figure5", "Figure 5: the two MDPs"),
         Experiment("figure6", "Figure 6: where the agents go, step by step", 100, grids.figure_6),
         Experiment("figure7", "Figure 7: optimistic starts", 100, grids.figure_7),
-        Experiment("pixels", "Deep agents on small image tasks (not in the paper)", 20, deep.pixels, long=True),
+        Experiment(
+            "tuned",
+            "Tables 1, 3, 4 with every agent and control tuned alike",
+            1000,
+            tuned.chain_runs,
+            then=(tuned.chain_finals, tuned.chain_confirmed),
+            long=True,
+        ),
+        Experiment(
+            "tuned-grids",
+            "Coverage with one tuned setting for all maps, also on maps that no tuning saw",
+            200,
+            tuned.map_runs,
+            then=(tuned.map_finals, tuned.map_confirmed),
+            long=True,
+        ),
+        Experiment(
+            "pixels",
+            "Deep agents on small image tasks (not in the paper)",
+            20,
+            deep.pixels,
+            long=True,
+            on="processes",
+        ),
+        Experiment("dropin", "Other people's agents with a bonus (not in the paper)", 10, dropin.runs, long=True),
     )
 }
 
@@ -112,7 +157,7 @@ class Results:
     @functools.cache  # noqa: B019  # a Results lives as long as one command
     def runs(self, name: str) -> Sequence[Run]:
         """The runs of an experiment; none where it was never asked for."""
-        return get_experiment(name).runs(self.seeds[name]) if name in self.seeds else []
+        return get_experiment(name).planned(self.seeds[name], self.store) if name in self.seeds else []
 
     def missing(self, name: str) -> int:
         """How many runs of an experiment are not stored: 0 for one that is finished."""

@@ -113,6 +113,15 @@ TABLE_5: dict[tuple[str, str], dict[str, Any]] = {
 GRID_SETTINGS = _row(0.1, 0.1, 0.95, 1.0, 0.1)
 CHAIN_STEPS, COVERAGE_STEPS = 5_000, 8_000
 FIGURE_6_STEPS = (200, 400, 600, 800, 1000, 1500, 2000, 3000, 4000, 5000, 6000)
+SWEEP: dict[str, tuple[float, ...]] = {  # the printed grid and the printed choices together; only the latter have 0.01
+    "alpha": (0.005, 0.01, 0.05, 0.1, 0.25, 0.5),
+    "eta": (0.005, 0.01, 0.05, 0.1, 0.25, 0.5),
+    "gamma_sr": (0.5, 0.8, 0.9, 0.95, 0.99),
+    "eta_pr": (0.005, 0.01, 0.05, 0.1, 0.25, 0.5),
+    "gamma_pr": (0.5, 0.8, 0.9, 0.95, 0.99),
+    "beta": (1.0, 10.0, 50.0, 100.0, 1000.0, 10000.0),
+    "epsilon": (0.01, 0.05, 0.1),
+}
 
 MOUNTAIN_CAR = {  # Appendix E; the rest of what an agent needs is in docs/paper.md
     "alpha": 0.1, "eta": 0.2, "eta_pr": 0.2, "gamma": 0.99, "gamma_sr": 0.95, "gamma_pr": 0.95, "beta": 1000.0,
