@@ -45,6 +45,9 @@ reproduce-all: setup ## the same after every agent and control has been tuned al
 bench: setup ## speed of the engine against plain NumPy
 	.venv/bin/python benchmarks/bench.py
 
+bench-deep: setup ## speed of the deep agent against Stable-Baselines3 and against this core's matrix product
+	.venv/bin/python benchmarks/deep.py
+
 clean: ## remove builds and caches, compiled kernels included; keeps .venv
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +

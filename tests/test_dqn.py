@@ -199,7 +199,7 @@ def test_every_agent_learns_a_small_pixel_task(name):
 
 
 OPTIONS = [
-    {"sf_pf": "printed"}, {"psi": "state-action"}, {"bonus_at": "sampling"}, {"norm": "l2"}, {"loss": "squared"},
+    {"sf_pf": "printed"}, {"psi": "state-action"}, {"bonus_at": "sampling"}, {"norm": "l2"},
     {"target": "periodic", "target_every": 50}, {"scale": "standard", "offset": -1.0}, {"stack": 3},
     {"optimiser": "rmsprop", "rate": 2.5e-4, "eps": 1e-3}, {"envs": 3}, {"reconstruction": False}, {"mmc": 0.0},
     {"mmc": 0.0, "bonus_at": "sampling"}, {"bonus": "rnd", "bonus_at": "sampling"},
