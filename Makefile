@@ -5,7 +5,7 @@ PYTEST = .venv/bin/pytest -n 2
 APT = -qq -o Acquire::http::Timeout=20 -o Acquire::Retries=1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chromium test reproduce reproduce-all bench clean
+.PHONY: help setup chromium test reproduce reproduce-all bench bench-deep clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
