@@ -36,7 +36,7 @@ test: setup ## lint, types and tests
 	.venv/bin/mypy spie
 	$(PYTEST)
 
-reproduce: setup ## every tabular and grid-world table and figure of the paper, and the page that compares
+reproduce: setup ## every tabular, grid-world and MountainCar table and figure of the paper, and the page that compares
 	$(REPRODUCE)
 
 reproduce-all: setup ## the same after every agent and control has been tuned alike: ten minutes more
