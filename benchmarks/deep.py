@@ -83,7 +83,7 @@ def against_stable_baselines3(steps: int = 200, rounds: int = 6) -> float:
     return ratio
 
 
-def paper_network(rounds: int = 6, **settings: Any) -> float:
+def paper_network(rounds: int = 15, **settings: Any) -> float:
     """The share of the best 1024^3 SGEMM rate that an update of the paper's network reaches."""
     learner = warmed(DQN(learning_starts=10**6, replay=500, device="cpu", **settings), 100)
     with FlopCounterMode(display=False) as counter:

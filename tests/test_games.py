@@ -1,5 +1,8 @@
 """The six games of the paper with its five agents: finite throughout, and the same after a resume in the middle."""
 
+import os
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -29,14 +32,22 @@ def game(request):
     return make_atari(request.param, 4, frame_skip=1, max_frames=200)
 
 
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """For 60 MB of checkpoints, which need neither reach the disk nor stay."""
+    monkeypatch.setattr(os, "fsync", lambda file: None)
+    yield tmp_path / "run"
+    shutil.rmtree(tmp_path)
+
+
 @pytest.mark.parametrize("agent", AGENTS)
-def test_every_agent_plays_every_game_and_resumes_in_the_middle(game, agent, tmp_path):
+def test_every_agent_plays_every_game_and_resumes_in_the_middle(game, agent, folder):
     sizes = {"stack": 4, "envs": 4, "replay": 1000, "batch": 4, "learning_starts": 1000, "train_every": 20}
     settings = DQN.named(agent, preset="small", **sizes)
     with pytest.raises(Stop):
-        train(settings, game, STEPS, 0, tmp_path, progress=stop, checkpoint_steps=STEPS // 2)
-    trace = resume(tmp_path, game, checkpoint_steps=STEPS)
-    last = checkpoint.load(checkpoint.checkpoints(tmp_path / "checkpoints")[0])
+        train(settings, game, STEPS, 0, folder, progress=stop, checkpoint_steps=STEPS // 2)
+    trace = resume(folder, game, checkpoint_steps=STEPS)
+    last = checkpoint.load(checkpoint.checkpoints(folder / "checkpoints")[0])
     assert last.values["step"] == STEPS
     assert last.values["updates"] == 51
     assert trace.episode_steps.shape[1] >= 8
