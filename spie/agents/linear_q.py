@@ -130,7 +130,7 @@ def linear_q_kernel(lanes, cap, episodes, tie_tolerance, task, features, scratch
             visits[cell_of(observation, low, cells_per_unit, cells)] += 1
         for b in range(ACTIONS):
             q[b] = dot(w, b * D, phi, 0, D)
-        greedy = greedy_actions(q, 0, ALL_ACTIONS, tie_tolerance)
+        greedy = greedy_actions(q, np.uint64(0), ALL_ACTIONS, tie_tolerance)
         a = epsilon_greedy(mix(lane.word), lane.epsilon, greedy, ALL_ACTIONS)
         if HAS_PSI:
             times(psi, a, A, phi, u, p, waiting, D)
@@ -153,7 +153,7 @@ def linear_q_kernel(lanes, cap, episodes, tie_tolerance, task, features, scratch
             for b in range(ACTIONS):
                 q_next[b] = dot(w, b * D, phi_next, 0, D)
                 best = max(best, q_next[b])
-            greedy = greedy_actions(q_next, 0, ALL_ACTIONS, tie_tolerance)
+            greedy = greedy_actions(q_next, np.uint64(0), ALL_ACTIONS, tie_tolerance)
             word = mix(lane.word)
             a_next = epsilon_greedy(word, lane.epsilon, greedy, ALL_ACTIONS)
             overlap = dot(phi, 0, phi_next, 0, D)
@@ -410,6 +410,7 @@ class _Group:
         reward = get_reward(s.reward)
         constants = {
             "ACTIONS": A,
+            "Q_WIDTH": A,
             "ALL_ACTIONS": np.uint64(2**A - 1),
             "HAS_PSI": "psi_norm" in reward.needs or "Psi" in self.keep,
             "HAS_XI": "xi_norm_next" in reward.needs or "Xi" in self.keep,

@@ -26,7 +26,7 @@ from spie.rewards import Reward, get_reward
 from spie.trace import Path, Trace
 
 if TYPE_CHECKING:  # compiled into the kernel
-    from spie.agents.vector import COUNT, PICK, update_row, update_row_and_sums, update_row_first
+    from spie.agents.vector import COUNT, PICK, at_least, largest, update_row, update_row_and_sums
 
     def intrinsic_reward(*quantities: float) -> float: ...
 
@@ -36,6 +36,7 @@ UNROLLED_STATES = 16  # up to this, loops over states have a constant length
 
 # What follows are a kernel's constants. A branch on one of them costs nothing where it does not apply.
 STATES, ACTIONS, SUCCESSORS = 0, 1, 1  # S (where it is small, else 0), A, K
+Q_WIDTH, Q_STEP = 1, np.uint64(1)  # from one row of Q to the next: A, or 8 with -inf in the gap; the same, unsigned
 ALL_ACTIONS = np.uint64(1)  # a set of actions is a word, one bit each
 LEARNED = True  # M, F and N are learned; else they are given
 HAS_M = HAS_M_ROW = HAS_M_COL = HAS_F = HAS_N = HAS_N_COL = False  # what the reward, or the caller, asks for
@@ -54,7 +55,7 @@ LANE = np.dtype(
     [(name, np.float64) for name in ("alpha", "eta", "gamma", "gamma_sr", "eta_pr", "gamma_pr", "beta", "q0", "m0")]
     + [("tie_tolerance", np.float64), ("total_reward", np.float64), ("total_bonus", np.float64)]
     + [("epsilon", np.uint64), ("word", np.uint64), ("stride", np.uint64), ("steps", np.int64)]
-    + [(name, np.uint32) for name in ("state", "action", "seen", "phase", "table")]
+    + [(name, np.uint32) for name in ("state", "action", "seen", "phase", "table", "left")]
     + [(name, np.int32) for name in ("episode", "length", "truncated")],
     align=True,
 )
@@ -98,14 +99,18 @@ def epsilon_greedy(word, epsilon, greedy, legal):
 @no_type_check
 def greedy_actions(Q, q, legal, tie_tolerance):
     """argmax Q[s, :], stored from Q[q] on, as the set of all actions that reach it up to rounding."""
-    best = -np.inf
-    for a in range(ACTIONS):
-        if not MASKED or (legal >> np.uint64(a)) & np.uint64(1):
-            best = max(best, Q[q + a])
-    best -= tie_tolerance * max(1.0, abs(best))
-    greedy = np.uint64(0)
-    for a in range(ACTIONS):
-        greedy |= np.uint64(Q[q + a] >= best) << np.uint64(a)
+    if Q_WIDTH == 8:
+        best = largest(Q, q)
+        greedy = at_least(Q, q, best - tie_tolerance * max(1.0, abs(best)))
+    else:
+        best = -np.inf
+        for a in range(ACTIONS):
+            if not MASKED or (legal >> np.uint64(a)) & np.uint64(1):
+                best = max(best, Q[q + np.uint64(a)])
+        best -= tie_tolerance * max(1.0, abs(best))
+        greedy = np.uint64(0)
+        for a in range(ACTIONS):
+            greedy |= np.uint64(Q[q + np.uint64(a)] >= best) << np.uint64(a)
     if MASKED:
         greedy &= legal
     if FIRST_TIE:
@@ -241,15 +246,35 @@ def sarsa_kernel(lanes, together, horizon, cap, episodes, tolerance, mdp, scratc
                         if HAS_F:  # F counts s once, now, and not again later
                             later = sums[F_ROW, at_next] - F[next_row + x]
                             sums[F_ROW, at] += eta * (1.0 + gamma_sr * later - sums[F_ROW, at])
+                        # 1(s) concerns one entry, set apart, so that the pass over the row need not look for it
+                        M_s = M_change = M_sum = F_s = N_s = 0.0
+                        if HAS_M:
+                            M_change = eta * (1.0 + gamma_sr * M[next_row + x] - M[row + x])
+                            M_s = M[row + x] + M_change
+                        if HAS_M_COL:
+                            M_sum = sums[M_COL, place * W + x] + M_change
+                        if HAS_F:
+                            F_s = F[row + x] + eta * (1.0 - F[row + x])
+                        if HAS_N:
+                            N_s = N[next_row + x_next]
+                            N_s += lane.eta_pr * (1.0 + lane.gamma_pr * N[row + x_next] - N_s)
                         for j in range(0, width, 8):
                             if HAS_M and HAS_M_COL:
-                                update_row_and_sums(M, row + j, next_row + j, x - j, eta, gamma_sr, sums, place * W + j)
+                                update_row_and_sums(M, row + j, next_row + j, eta, gamma_sr, sums, place * W + j)
                             elif HAS_M:
-                                update_row(M, row + j, next_row + j, x - j, eta, gamma_sr)
+                                update_row(M, row + j, next_row + j, eta, gamma_sr)
                             if HAS_F:
-                                update_row_first(F, row + j, next_row + j, x - j, eta, gamma_sr)
+                                update_row(F, row + j, next_row + j, eta, gamma_sr)
                             if HAS_N:
-                                update_row(N, next_row + j, row + j, x_next - j, lane.eta_pr, lane.gamma_pr)
+                                update_row(N, next_row + j, row + j, lane.eta_pr, lane.gamma_pr)
+                        if HAS_M:
+                            M[row + x] = M_s
+                        if HAS_M_COL:
+                            sums[M_COL, place * W + x] = M_sum
+                        if HAS_F:
+                            F[row + x] = F_s
+                        if HAS_N:
+                            N[next_row + x_next] = N_s
 
                 # r = r + beta r_int
                 if not BONUS_FIRST:
@@ -267,11 +292,9 @@ def sarsa_kernel(lanes, together, horizon, cap, episodes, tolerance, mdp, scratc
                 a_next = epsilon_greedy(word, lane.epsilon, greedy[there], legal)
 
                 # Q[s, a] = Q[s, a] + alpha (r + gamma (1 - done) Q[s', a'] - Q[s, a])
-                q, q_next = (place * S + s) * A, (place * S + s_next) * A
-                Q[q + a] += lane.alpha * (r + lane.gamma * discount * Q[q_next + a_next] - Q[q + a])
-                if MASKED:
-                    legal = available[s]
-                greedy[here] = greedy_actions(Q, q, legal, lane.tie_tolerance)
+                q, q_next = here * Q_STEP + np.uint64(a), there * Q_STEP + np.uint64(a_next)
+                Q[q] += lane.alpha * (r + lane.gamma * discount * Q[q_next] - Q[q])
+                lane.left = s
 
                 # s = s'
                 lane.state = s_next
@@ -298,6 +321,15 @@ def sarsa_kernel(lanes, together, horizon, cap, episodes, tolerance, mdp, scratc
                             arrive(lane, first, place, s, t, S, visits, first_visit, rank)
                 lane.word += np.uint64(4) * lane.stride
 
+            # argmax Q[s, :] in a loop of its own: it waits for the new Q, and the lanes' waits overlap
+            for place in range(n):
+                lane = lanes[np.uint64(first + place)]
+                s = np.int64(lane.left)
+                if MASKED:
+                    legal = available[s]
+                here = np.uint64(place * S + s)
+                greedy[here] = greedy_actions(Q, here * Q_STEP, legal, lane.tie_tolerance)
+
             while shot < len(snapshot_steps) and (t == snapshot_steps[shot] or running == 0):
                 for l in range(first, first + n):
                     for s in range(S):
@@ -318,11 +350,13 @@ def begin(lane, place, S, W, available, Q, greedy, M, F, N, sums, pool):
     """Q = q0; M, F and N = m0 times the identity."""
     lane.seen = 0
     lane.action = ACTIONS
-    for i in range(place * S * ACTIONS, (place + 1) * S * ACTIONS):
-        Q[i] = lane.q0
     for s in range(S):
         legal = available[s] if MASKED else ALL_ACTIONS
-        greedy[place * S + s] = greedy_actions(Q, (place * S + s) * ACTIONS, legal, lane.tie_tolerance)
+        q = (place * S + s) * Q_WIDTH
+        for a in range(Q_WIDTH):
+            taken = Q_WIDTH == ACTIONS or (legal >> np.uint64(a)) & np.uint64(1)
+            Q[q + a] = lane.q0 if taken else -np.inf
+        greedy[place * S + s] = greedy_actions(Q, np.uint64(q), legal, lane.tie_tolerance)
     if LEARNED:
         if SPARSE:
             clear(pool)
@@ -504,7 +538,7 @@ def _kind(s: Sarsa) -> tuple[Any, ...]:
 
 
 def _compiled(reward: Reward, constants: tuple[tuple[str, Any], ...]) -> Callable[..., None]:
-    names = ("COUNT", "PICK", "update_row", "update_row_and_sums", "update_row_first")
+    names = ("COUNT", "PICK", "at_least", "largest", "update_row", "update_row_and_sums")
     return specialise(sarsa_kernel, _HELPERS, dict(constants), {"spie.agents.vector": names}, reward)
 
 
@@ -616,9 +650,12 @@ class _Run:
         if is_sparse and set(self.keep) - {"Q"}:
             raise ValueError(f"row-sparse runs keep no {', '.join(sorted(set(self.keep) - {'Q'}))}; set sparse=False")
         small = S <= UNROLLED_STATES
+        q_width = 8 if 4 < A <= 8 else A  # a row of 5 to 8 actions is one vector
         constants = {
             "STATES": S if small else 0,
             "ACTIONS": A,
+            "Q_WIDTH": q_width,
+            "Q_STEP": np.uint64(q_width),
             "SUCCESSORS": mdp.n_successors,
             "ALL_ACTIONS": np.uint64(2**A - 1),
             "LEARNED": s.learned,
@@ -653,7 +690,7 @@ class _Run:
                 )
                 own.pool = sparse.empty_pool(S) if is_sparse else ()
                 own.scratch = (
-                    np.empty(together * S * A),
+                    aligned_zeros(together * S * q_width),
                     np.empty(together * S, np.uint8 if A <= 8 else np.uint64),
                     np.empty(together * S if constants["ORDERED"] else 0, np.uint32),
                 )
@@ -735,7 +772,9 @@ class _Run:
         S = self.mdp.n_states
         Q, greedy, rank = scratch
         for place, lane in enumerate(range(lanes.start, lanes.stop)):
-            self.finals["Q"][lane] = Q.reshape(len(greedy) // S, -1)[place] if "Q" in self.keep else ()
+            if "Q" in self.keep:
+                values = Q.reshape(len(greedy) // S, S, -1)[place, :, : self.mdp.n_actions]
+                self.finals["Q"][lane] = np.where(values > -np.inf, values, self.lanes["q0"][lane]).reshape(-1)
             (seen,) = np.nonzero(self.visits[lane])
             x = rank[place * S + seen] if len(rank) else seen
             for name, matrix in zip("MFN", matrices, strict=False):

@@ -37,57 +37,68 @@ def _pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any
     return builder.bitcast(builder.gep(data, [index]), _DOUBLES.as_pointer())
 
 
-def _change(context: Any, builder: Any, matrix_type: Any, args: Any, first_occupancy: bool) -> tuple[Any, Any, Any]:
+def _change(context: Any, builder: Any, matrix_type: Any, args: Any) -> tuple[Any, Any, Any]:
     """Load both rows; return where row s lies, its entries, and eta * (TD error)."""
-    matrix, row, next_row, hot, eta, gamma = args
+    matrix, row, next_row, eta, gamma = args
     at = _pointer(context, builder, matrix_type, matrix, row)
     old = builder.load(at, align=8)
     ahead = builder.load(_pointer(context, builder, matrix_type, matrix, next_row), align=8)
-    ones, zeros = ir.Constant(_DOUBLES, [1.0] * WIDTH), ir.Constant(_DOUBLES, [0.0] * WIDTH)
-    column = ir.Constant(ir.VectorType(_INT, WIDTH), list(range(WIDTH)))
-    is_hot = builder.icmp_signed("==", column, _splat(builder, hot))
-    ahead = builder.fmul(_splat(builder, gamma), ahead)
-    if first_occupancy:  # once s is reached nothing more is counted for it
-        target = builder.select(is_hot, ones, ahead)
-    else:
-        target = builder.fadd(builder.select(is_hot, ones, zeros), ahead)
+    target = builder.fmul(_splat(builder, gamma), ahead)
     return at, old, builder.fmul(_splat(builder, eta), builder.fsub(target, old))
 
 
-def _row_update(first_occupancy: bool) -> Any:
-    def update(typing: Any, matrix: Any, row: Any, next_row: Any, hot: Any, eta: Any, gamma: Any) -> Any:
-        integer, real = types.int64, types.float64
+@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+def update_row(typing: Any, matrix: Any, row: Any, next_row: Any, eta: Any, gamma: Any) -> Any:
+    """matrix[row:row+8] += eta * (gamma * matrix[next_row:next_row+8] - matrix[row:row+8])"""
 
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            at, old, change = _change(context, builder, signature.args[0], args, first_occupancy)
-            builder.store(builder.fadd(old, change), at, align=8)
-            return context.get_dummy_value()
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        at, old, change = _change(context, builder, signature.args[0], args)
+        builder.store(builder.fadd(old, change), at, align=8)
+        return context.get_dummy_value()
 
-        return types.void(matrix, integer, integer, integer, real, real), codegen
-
-    return update
-
-
-update_row = intrinsic(_row_update(first_occupancy=False))
-"""matrix[row:row+8] += eta * (1(hot) + gamma * matrix[next_row:next_row+8] - matrix[row:row+8])"""
-
-update_row_first = intrinsic(_row_update(first_occupancy=True))
-"""The same with the rule of the FR: where hot, the target is 1 and nothing is added to it."""
+    return types.void(matrix, types.int64, types.int64, types.float64, types.float64), codegen
 
 
 @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
 def update_row_and_sums(
-    typing: Any, matrix: Any, row: Any, next_row: Any, hot: Any, eta: Any, gamma: Any, sums: Any, i: Any
+    typing: Any, matrix: Any, row: Any, next_row: Any, eta: Any, gamma: Any, sums: Any, i: Any
 ) -> Any:
     """update_row, and the same change added to the column sums: sums[i:i+8]."""
     integer, real = types.int64, types.float64
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        at, old, change = _change(context, builder, signature.args[0], args[:6], False)
-        sums_at = _pointer(context, builder, signature.args[6], args[6], args[7])
+        at, old, change = _change(context, builder, signature.args[0], args[:5])
+        sums_at = _pointer(context, builder, signature.args[5], args[5], args[6])
         total = builder.load(sums_at, align=8)
         builder.store(builder.fadd(old, change), at, align=8)
         builder.store(builder.fadd(total, change), sums_at, align=8)
         return context.get_dummy_value()
 
-    return types.void(matrix, integer, integer, integer, real, real, sums, integer), codegen
+    return types.void(matrix, integer, integer, real, real, sums, integer), codegen
+
+
+@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+def largest(typing: Any, Q: Any, q: Any) -> Any:
+    """max(Q[q:q+8])"""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        best = builder.load(_pointer(context, builder, signature.args[0], *args), align=8)
+        for step in (4, 2, 1):
+            order = ir.Constant(ir.VectorType(_LANE, WIDTH), [(i + step) % WIDTH for i in range(WIDTH)])
+            other = builder.shuffle_vector(best, best, order)
+            best = builder.select(builder.fcmp_ordered(">", best, other), best, other)
+        return builder.extract_element(best, ir.Constant(_LANE, 0))
+
+    return types.float64(Q, types.uint64), codegen
+
+
+@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+def at_least(typing: Any, Q: Any, q: Any, bound: Any) -> Any:
+    """The set of i with Q[q + i] >= bound, i < 8, one bit each."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        values = builder.load(_pointer(context, builder, signature.args[0], *args[:2]), align=8)
+        bits = builder.fcmp_ordered(">=", values, _splat(builder, args[2]))
+        return builder.zext(builder.bitcast(bits, ir.IntType(WIDTH)), _INT)
+
+    return types.uint64(Q, types.uint64, types.float64), codegen
