@@ -38,7 +38,7 @@ _PAPER: dict[str, Any] = {
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": _PAPER,
     "nature": _PAPER | {"network": "nature"},
-    # What works on small tasks; measured, not the paper's.
+    # For small tasks; not the paper's, and not tuned.
     "small": {
         "network": "small",
         "stack": 1,
