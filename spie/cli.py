@@ -142,7 +142,7 @@ def _plan(runs: "list[Run]", store: "Store") -> str:
     seconds = sum(r.seconds for r in missing) / (os.cpu_count() or 1)
     bound = "at most" if any(r.episodes for r in missing) else "about"
     stored = f", {len(runs) - len(missing)} stored" if len(missing) < len(runs) else ""
-    return f"{shape}{stored}, {bound} {seconds:.0f} s, and some 5 s for each kernel that is compiled for the first time"
+    return f"{shape}{stored}, {bound} {seconds:.0f} s, and some 2 s for each kernel that is compiled for the first time"
 
 
 def summary(experiment: "Experiment", r: "Run", results: "Results") -> dict[str, Any]:
@@ -222,7 +222,7 @@ def sweep(
     console = Console(stderr=True)
     chosen = sweeps.parse(values or [])
     n, seconds = sweeps.size(sweeps.plan(where, agent or [], chosen, seeds, steps))
-    time = f"at most {max(1, seconds):,.0f} s on this machine and some 5 s for each new kernel"
+    time = f"at most {max(1, seconds):,.0f} s on this machine and some 2 s for each new kernel"
     console.print(f"[bold]{where}[/]: {n:,} settings x {seeds} seeds, {time}", highlight=False, soft_wrap=True)
     columns = (TextColumn("  {task.percentage:3.0f} %"), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
