@@ -29,13 +29,12 @@ def settings(agent: str, **changes: Any) -> LinearQ:
 
 
 def readings() -> dict[str, LinearQ]:
-    """SF-PF under the other readings: eq. 16 as printed, its other sign, norms for reciprocals, psi of the best a'."""
+    """SF-PF under the other readings: eq. 16 as printed, its other sign, norms in place of reciprocals."""
     name = "linear-q-sf-pf"
     return {
         f"{name} printed": dataclasses.replace(settings(name), reward="sf-pf-printed"),
         f"{name} sign": settings(name, beta=-paper.MOUNTAIN_CAR["beta"]),
         f"{name} norms": dataclasses.replace(settings(name), reward="sf-pf-norms"),
-        f"{name} greedy": settings(name, sf_target="greedy"),
     }
 
 
