@@ -345,7 +345,7 @@ def wrapper() -> None:
     import gymnasium as gym
 
     kinds: dict[str, tuple[Callable[[], gym.Env[Any, Any]], tuple[str, ...], int]] = {
-        "OF-small, 100 states": (lambda: spie.MDPEnv(spie.grid("of-small")), reward_names("tables"), 10),
+        "OF-small, 100 states": (lambda: spie.MDPEnv(spie.grid("of-small")), BUILT_IN, 10),
         "MountainCar, 128 features": (lambda: gym.make("MountainCar-v0"), ("count", "sf", "sf-pf"), 60),
     }
     rows: list[tuple[Any, ...]] = [("environment", "reward", "microseconds a step", "spread", "at most")]
