@@ -283,10 +283,10 @@ def _cell(name: str, value: Any) -> str:
 
 @app.command()
 def tune(
-    agent: Annotated[str, typer.Argument(metavar="NAME", help="An agent: linear-q-sf-pf, sarsa-srr, constant, ...")],
+    agent: Annotated[str, typer.Argument(metavar="NAME", help="An agent: linear-q-sf-pf, dqn-sf-pf, sarsa-srr, ...")],
     env: Annotated[
         str | None,
-        typer.Option(help="mountain-car, pendulum, riverswim or sixarms (default: mountain-car for linear agents)."),
+        typer.Option(help="Task: riverswim, mountain-car, four-rooms, ... (default: by the agent)."),
     ] = None,
     trials: Annotated[int, typer.Option(help="Settings to try in all, those in the journal included.")] = 30,
     seeds: Annotated[int, typer.Option(help="Seeds of a trial; it is given up after some where it falls behind.")] = 5,
@@ -304,7 +304,8 @@ def tune(
     from spie.tune import tune as tuned
 
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    where = env or ("mountain-car" if agent.startswith("linear-q") else "riverswim")
+    usual = {"linear": "mountain-car", "dqn": "four-rooms", "rnd": "four-rooms"}
+    where = env or usual.get(agent.partition("-")[0], "riverswim")
     console.print(f"[bold]{agent}[/] on {where}: {trials} trials of up to {seeds} seeds")
     columns = (TextColumn("  {task.completed}/{task.total}"), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from spie.agents.deep import DQN
 from spie.agents.sarsa import AGENTS, Sarsa
 from spie.agents.settings_grid import used
 from spie.errors import unknown
-from spie.experiments import mountain_car, paper, tabular
+from spie.experiments import deep, mountain_car, paper, tabular
 from spie.experiments.search import FRESH
 from spie.rewards import get_reward
 
@@ -51,14 +52,16 @@ class Tuned:
 
 
 def tunable(agent: str, env: str, steps: int | None = None, episodes: int = 300) -> Tunable:
-    """An agent by name, on RiverSwim, SixArms, MountainCar or the pendulum."""
+    """An agent by name, on RiverSwim, SixArms, MountainCar, the pendulum or an image task."""
     if env in mountain_car.TASKS:
         known = (*mountain_car.AGENTS, "constant", "count")
         if agent not in known:
             raise unknown(f"agent on {env}", agent, known)
         return _linear(agent, env, steps, episodes)
+    if env in deep.PIXEL_STEPS:
+        return _deep(agent, env, steps)
     if env not in tabular.CHAINS:
-        raise unknown("task to tune on", env, [*tabular.CHAINS, *mountain_car.TASKS])
+        raise unknown("task to tune on", env, [*tabular.CHAINS, *mountain_car.TASKS, *deep.PIXEL_STEPS])
     return _tabular(agent, env, steps)
 
 
@@ -77,6 +80,18 @@ def _linear(agent: str, env: str, steps: int | None, episodes: int) -> Tunable:
     def score(settings: Any, seed: int) -> float:
         trace = settings.run(task, steps or mountain_car.CAP[env], [seed], episodes=episodes)
         return float(trace.episode_rewards.mean())
+
+    return Tunable(s, ranges, score)
+
+
+def _deep(agent: str, env: str, steps: int | None) -> Tunable:
+    s = DQN.named(agent, preset="small")
+    ranges: dict[str, Range] = {"rate": (1e-5, 1e-2, True), "epsilon": (0.01, 0.3, True), "polyak": (0.001, 0.1, True)}
+    if s.bonus != "none":
+        ranges["beta"] = (1e-4, 1.0, True)
+
+    def score(settings: Any, seed: int) -> float:
+        return float(settings.run(env, steps or deep.PIXEL_STEPS[env], [seed]).total_reward[0])
 
     return Tunable(s, ranges, score)
 

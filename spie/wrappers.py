@@ -425,12 +425,9 @@ class Distillation:
         return {f"rnd.{name}": tensor.detach().numpy() for name, tensor in self.rnd.state().items()}
 
     def load(self, arrays: dict[str, Array]) -> None:
-        import safetensors.numpy
-        import safetensors.torch
-
         own = {name.removeprefix("rnd."): array for name, array in arrays.items() if name.startswith("rnd.")}
         self.rnd = self._build()
-        self.rnd.load(safetensors.torch.load(safetensors.numpy.save(own)))
+        self.rnd.load(own)
 
 
 class Bonus:

@@ -1,6 +1,10 @@
 import multiprocessing
+import sys
 
+import pytest
 from hypothesis import settings
+
+from spie.cli import main
 
 # A first call may compile for seconds, so no deadline; the same examples every time, so that a failure comes back.
 settings.register_profile("spie", deadline=None, derandomize=True)
@@ -8,3 +12,21 @@ settings.load_profile("spie")
 
 # Processes of environments are forked from one that has imported what they need, not each for itself.
 multiprocessing.set_forkserver_preload(["spie.sb3"])
+
+
+@pytest.fixture
+def spie(monkeypatch, capsys, tmp_path):
+    """Run a command line in an empty folder; returns exit code, output and error output."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SPIE_RESULTS", raising=False)
+
+    def command(*words):
+        monkeypatch.setattr(sys, "argv", ["spie", *map(str, words)])
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        return code, *capsys.readouterr()
+
+    return command

@@ -5,27 +5,8 @@ import sys
 import pytest
 
 from spie import run
-from spie.cli import main
 from spie.experiments import EXPERIMENTS, Results
 from spie.store import Store
-
-
-@pytest.fixture
-def spie(monkeypatch, capsys, tmp_path):
-    """Run a command line in an empty folder; returns exit code, output and error output."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("SPIE_RESULTS", raising=False)
-
-    def command(*words):
-        monkeypatch.setattr(sys, "argv", ["spie", *map(str, words)])
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        return code, *capsys.readouterr()
-
-    return command
 
 
 def test_list_names_every_experiment_and_reward(spie):

@@ -132,3 +132,10 @@ def test_seeds_run_one_after_another_make_one_trace():
     both = deep.joined([trace(100, [[50]], [[1]]), short])
     assert_array_equal(both.episode_steps, [[50, 0, 0], [50, 30, 10]])
     assert_array_equal(both.episode_rewards, [[1, 0, 0], [1, 0, 1]])
+
+
+def test_a_run_asks_a_cluster_for_a_gpu_where_its_settings_name_one():
+    (run, *_) = deep.pixels(1)
+    assert run.settings.num_gpus == 0
+    on_gpu = dataclasses.replace(run.settings, agent=dataclasses.replace(run.settings.agent, device="cuda"))
+    assert on_gpu.num_gpus == 1

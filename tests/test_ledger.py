@@ -314,7 +314,7 @@ def test_an_empty_store_leaves_what_theory_and_the_printed_tables_say(tmp_path):
 
 
 def shorten_figure_4(monkeypatch):
-    """From half an hour of a core to seconds: 20 short episodes, which is one point of its curves."""
+    """From minutes to seconds: 20 short episodes, which is one point of its curves."""
     for module, name in (
         (paper, "MOUNTAIN_CAR_EPISODES"),
         (mountain_car, "TUNING_EPISODES"),

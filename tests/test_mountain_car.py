@@ -79,7 +79,7 @@ def test_a_task_of_ones_own_is_a_few_lines():
     task = spie.ContinuousTask("glide", (-2.0,), (2.0,), ("back", "stay", "on"), (0.0,), (0.5,), glide)
     trace = LinearQ(reward="constant", beta=1.0, dimension=16).run(task, 200, 2, episodes=30, keep=("Q", "Psi", "Xi"))
     assert trace.failures == []
-    assert trace.terminated[:, -10:].mean() > 0.8
+    assert trace.terminated[:, -10:].mean() > 0.8  # a random walk gets there in half of the episodes
     assert trace.episode_steps[:, -10:].mean() < trace.episode_steps[:, :3].mean()
     np.testing.assert_array_equal(trace.episode_rewards, trace.terminated)
 

@@ -3,13 +3,11 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from spie import ledger, report
-from spie.cli import main
 from spie.continuous import ContinuousTask
 from spie.envs import grid
 from spie.experiments import EXPERIMENTS, Results, deep, dropin, get_experiment, paper, tabular
@@ -359,21 +357,6 @@ def test_a_page_that_cannot_be_written_is_one_clear_line(store, tmp_path, monkey
     monkeypatch.setattr(report, "page", lambda results: "a page")
     with pytest.raises(ValueError, match=r"cannot be written \(.*\); give another with -o"):
         report.write(Results(store), tmp_path / name)
-
-
-@pytest.fixture
-def spie(monkeypatch, capsys, tmp_path):
-    """Run a command line in an empty folder; returns exit code, output and error output."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("SPIE_RESULTS", raising=False)
-
-    def command(*words):
-        monkeypatch.setattr(sys, "argv", ["spie", *map(str, words)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        return stop.value.code, *capsys.readouterr()
-
-    return command
 
 
 def test_the_command_counts_and_says_where_the_page_is(spie, tmp_path, monkeypatch):

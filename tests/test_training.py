@@ -17,7 +17,6 @@ from spie.agents.checkpoint import checkpoints
 from spie.agents.deep import DQN
 from spie.agents.replay import segment_name
 from spie.agents.training import read_run, resume, train
-from spie.cli import main
 from spie.envs.images import GymnasiumImages, make_images
 from spie.store import Store
 
@@ -339,24 +338,6 @@ def test_settings_need_no_torch():
 
 
 # -- Commands
-
-
-@pytest.fixture
-def spie(monkeypatch, capsys, tmp_path):
-    """Run a command line in an empty folder; returns exit code, output and error output."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("SPIE_RESULTS", raising=False)
-
-    def command(*words):
-        monkeypatch.setattr(sys, "argv", ["spie", *map(str, words)])
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        return code, *capsys.readouterr()
-
-    return command
 
 
 def test_train_resume_evaluate_and_play(spie, tmp_path):

@@ -125,3 +125,14 @@ def test_without_optuna_the_way_to_get_it_is_named(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(ValueError, match=r'pip install "spie-rl\[tune\]"'):
         tune("sarsa", "riverswim", journal=tmp_path / "j")
+
+
+def test_a_deep_agent_is_tuned_on_an_image_task(tmp_path):
+    what = tunable("dqn-sf-pf", "four-rooms", steps=520)
+    assert set(what.ranges) == {"rate", "epsilon", "polyak", "beta"}
+    assert set(tunable("dqn", "four-rooms").ranges) == {"rate", "epsilon", "polyak"}
+    found = tune("dqn-sf-pf", "four-rooms", 2, seeds=1, confirm=1, steps=520, journal=tmp_path / "journal")
+    assert found.finished == 2
+    assert what.ranges["rate"][0] <= found.settings.rate <= what.ranges["rate"][1]
+    with pytest.raises(ValueError, match='no agent "dqn-sfpf"; did you mean "dqn-sf-pf"'):
+        tunable("dqn-sfpf", "four-rooms")

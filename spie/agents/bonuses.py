@@ -97,7 +97,9 @@ class RND:
         tensors |= {"mean": self.mean, "square": self.square, "count": torch.tensor(self.count)}
         return tensors | {f"optimiser.{name}": p for name, p in self.optimiser.state().items()}
 
-    def load(self, tensors: Mapping[str, Tensor]) -> None:
+    def load(self, state: Mapping[str, Tensor | NDArray[Any]]) -> None:
+        """The inverse of `state`; arrays will do."""
+        tensors = {name: torch.as_tensor(value) for name, value in state.items()}
         modules = {"fixed": self.fixed, "predictor": self.predictor, "last": self.last}
         for name, module in modules.items():
             module.load_state_dict({key: tensors[f"{name}.{key}"] for key in module.state_dict()})

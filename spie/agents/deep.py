@@ -190,6 +190,11 @@ class DQN:
         names = [name for name, settings in AGENTS.items() if settings["bonus"] == self.bonus]
         return "dqn-mmc" if self.bonus == "none" and self.mmc else names[0]
 
+    @property
+    def num_gpus(self) -> int:
+        """What a run asks of a cluster; "auto" takes what it finds and asks for nothing."""
+        return int(self.device.startswith("cuda"))
+
     def run(
         self,
         env: Any,

@@ -35,6 +35,10 @@ class OnPixels:
     max_steps: int  # of an episode
     version: int = 1  # raised when the agent gives other numbers for the same run
 
+    @property
+    def num_gpus(self) -> int:
+        return self.agent.num_gpus
+
     def seconds_per_step(self, mdp: MDP) -> float:
         """About how long a step of one seed takes on one core, among 20 of them."""
         return 4e-4
@@ -94,6 +98,10 @@ class OnAtari:
 
     agent: DQN
     version: int = 1  # raised when the agent gives other numbers for the same run
+
+    @property
+    def num_gpus(self) -> int:
+        return self.agent.num_gpus
 
     def seconds_per_step(self, game: Game) -> float:
         """About how long a step takes on one core."""
