@@ -1,0 +1,89 @@
+"""A Ray cluster of two nodes on this machine that loses a worker and a node; for test_ray.py, as a process of its own.
+
+Ray ends the process that is connected to it when its daemons go, in whatever order, so no test runner may be that one.
+"""
+
+import os
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import spie
+from spie.rewards import load_rewards
+from spie.run import Run, execute, load
+from spie.store import Store
+from spie.trace import Scores
+
+OWN = """
+import spie
+
+@spie.reward("twice-constant")
+def twice_constant():
+    return -2.0
+"""
+
+
+@dataclass(frozen=True)
+class Fragile:
+    """Stands in for an agent: the first worker that has the run dies of it."""
+
+    alive: str  # a file that says that somebody died already
+    wait: float = 0.0
+
+    def seconds_per_step(self, task):
+        return 1.0
+
+    def run(self, task, steps, seeds, threads=None):
+        if not Path(self.alive).exists():
+            Path(self.alive).touch()
+            time.sleep(self.wait)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return Scores(np.arange(seeds), np.full((1, seeds), float(steps)))
+
+
+def main(folder):
+    from ray.cluster_utils import Cluster
+
+    node = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 100 * 2**20}
+    cluster = Cluster(initialize_head=True, head_node_args=node)
+    second = cluster.add_node(**node)
+    file = folder / "mine.py"
+    file.write_text(OWN)
+    load_rewards(file)
+    file.unlink()  # another machine would not have it either
+    mdp = spie.riverswim()
+    runs = [
+        Run("riverswim", "", spie.Sarsa(reward=reward, alpha=alpha), mdp, 500, 4)
+        for reward in ("none", "twice-constant")
+        for alpha in (0.1, 0.2)
+    ]
+    fragile = Run("", "", Fragile(str(folder / "died")), mdp, 7, 3)
+    with Store(folder / "serial.db") as serial, Store(folder / "ray.db") as store:
+        list(execute(runs, serial))
+        done = 0
+        for _ in execute([*runs, fragile], store, on="ray", address=cluster.address):
+            done += 1
+            if done == 1:
+                cluster.remove_node(second, allow_graceful=False)  # with what runs there
+        assert done == 5
+        for each in runs:
+            one, other = load(serial, each), load(store, each)
+            np.testing.assert_array_equal(one.total_reward, other.total_reward)
+            np.testing.assert_array_equal(one.visits, other.visits)
+        assert (folder / "died").exists()
+        np.testing.assert_array_equal(load(store, fragile).values, [[7.0, 7.0, 7.0]])
+        unknown = Run("", "", spie.Sarsa(reward="none"), mdp, 0, 1)  # what a run has to say arrives as it was said
+        with pytest.raises(ValueError, match="steps must be a whole number of at least 1"):
+            list(execute([unknown], store, on="ray", address=cluster.address))
+    (folder / "held").touch()
+
+
+if __name__ == "__main__":
+    from lossy_cluster import main  # under this name, so that workers find Fragile
+
+    main(Path(sys.argv[1]))
