@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import numpy as np
     from numpy.typing import NDArray
@@ -94,7 +95,6 @@ def run(
 ) -> None:
     """Run experiments; what is stored already is not run again."""
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     from spie.experiments import EXPERIMENTS, Results, get_experiment, with_frames
     from spie.run import execute
@@ -114,11 +114,9 @@ def run(
             while not finished:  # what follows from these runs is planned once they are stored
                 runs = e.planned(seeds or e.seeds, store)
                 console.print(f"[bold]{e.name}[/]: {_plan(runs, store)}", highlight=False)
-                columns = (TextColumn("  {task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
-                with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
-                    task = progress.add_task("", total=len(runs))
-                    for r in execute(runs, store, on or e.on, address):
-                        progress.update(task, advance=1, description=f"{r.env} {r.agent}")
+                with _progress(runs, store, console) as report:
+                    for r in execute(runs, store, on or e.on, address, report):
+                        report(r, 1.0)
                 finished = len(e.planned(seeds or e.seeds, store)) == len(runs)
             found = Results(store)
             cells = [summary(e, r, found) for r in runs if not r.is_search]
@@ -129,6 +127,44 @@ def run(
                 _print_cells(e, cells)
     if not as_json:
         console.print(f"next: spie report{f' --results {results}' if results else ''}", highlight=False)
+
+
+@contextmanager
+def _progress(runs: "list[Run]", store: "Store", console: "Console") -> "Iterator[Callable[[Run, float], None]]":
+    """How far the runs are, by their estimated time: a bar on a terminal, else a line for each run of minutes.
+
+    Gives what is to be told how much of a run is done.
+    """
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    seconds = {r.id: max(r.seconds, 1e-3) for r in runs if r.id not in store}  # of those that have to be run
+    shares = dict.fromkeys(seconds, 0.0)
+    began, total = time.monotonic(), sum(seconds.values())
+    columns = (TextColumn("  {task.description}"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
+    terminal = console.is_terminal
+    with Progress(
+        *columns,
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not terminal,
+        speed_estimate_period=600,
+    ) as progress:
+        bar = progress.add_task("", total=total)
+
+        def report(r: "Run", share: float) -> None:
+            if r.id not in shares or share <= shares[r.id]:
+                return
+            shares[r.id] = share
+            done = sum(share * seconds[name] for name, share in shares.items())
+            ended = sum(share == 1 for share in shares.values())
+            progress.update(bar, completed=done, description=f"{ended}/{len(shares)} {r.env} {r.agent}")
+            if share == 1 and not terminal and seconds[r.id] > 60:
+                left = _duration((time.monotonic() - began) * (total - done) / done)
+                line = f"  {ended}/{len(shares)} {r.env} {r.agent}, about {left} left"
+                console.print(line, highlight=False)
+
+        yield report
 
 
 def _plan(runs: "list[Run]", store: "Store") -> str:
@@ -142,7 +178,11 @@ def _plan(runs: "list[Run]", store: "Store") -> str:
     seconds = sum(r.seconds for r in missing) / (os.cpu_count() or 1)
     bound = "at most" if any(r.episodes for r in missing) else "about"
     stored = f", {len(runs) - len(missing)} stored" if len(missing) < len(runs) else ""
-    return f"{shape}{stored}, {bound} {seconds:.0f} s, and some 2 s for each kernel that is compiled for the first time"
+    how_long = f"{seconds:.0f} s" if seconds < 600 else _duration(seconds)
+    plan = f"{shape}{stored}, {bound} {how_long}"
+    if any(not getattr(r.settings, "takes_long", False) for r in missing):
+        plan += ", and some 2 s for each kernel that is compiled for the first time"
+    return plan
 
 
 def summary(experiment: "Experiment", r: "Run", results: "Results") -> dict[str, Any]:
@@ -222,8 +262,8 @@ def sweep(
     console = Console(stderr=True)
     chosen = sweeps.parse(values or [])
     n, seconds = sweeps.size(sweeps.plan(where, agent or [], chosen, seeds, steps))
-    time = f"at most {max(1, seconds):,.0f} s on this machine and some 2 s for each new kernel"
-    console.print(f"[bold]{where}[/]: {n:,} settings x {seeds} seeds, {time}", highlight=False, soft_wrap=True)
+    cost = f"at most {max(1, seconds):,.0f} s on this machine and some 2 s for each new kernel"
+    console.print(f"[bold]{where}[/]: {n:,} settings x {seeds} seeds, {cost}", highlight=False, soft_wrap=True)
     columns = (TextColumn("  {task.percentage:3.0f} %"), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         bar = progress.add_task("")

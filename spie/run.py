@@ -1,5 +1,6 @@
 """Where runs execute: what is stored already is not run again, the rest goes to a backend and into the store."""
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -7,11 +8,13 @@ import importlib.metadata
 import json
 import multiprocessing
 import platform
+import shutil
 import socket
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence, Sized
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Generator, Mapping, Sequence, Sized
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
+from pathlib import Path as FilePath
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,7 +36,10 @@ class Run:
 
     env: str  # names for people; the id is of the task itself
     agent: str
-    settings: Any  # a frozen dataclass with `run(task, steps, seeds, ...) -> Trace`, or another of our traces
+    # a frozen dataclass with `run(task, steps, seeds, threads=...) -> Trace`, or another of our traces; where it says
+    # `takes_long = True`, also with folder=..., for what a run that is killed goes on from, and progress=..., to call
+    # with the share that is done
+    settings: Any
     task: Any  # an MDP or what else the agent runs on, with its `digest`
     steps: int
     seeds: int | tuple[int, ...]
@@ -80,19 +86,32 @@ class Run:
         """About how long it takes on one core, compiled; at most so long where episodes end by themselves."""
         return float(self.steps * (self.episodes or 1) * self.n_seeds * self.settings.seconds_per_step(self.task))
 
-    def execute(self, threads: int | None = None) -> AnyTrace:
+    def execute(
+        self,
+        threads: int | None = None,
+        folder: FilePath | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> AnyTrace:
         asked = {"episodes": self.episodes, "snapshots": self.snapshots, "record": self.record}
-        options = {name: value for name, value in asked.items() if value}
+        options: dict[str, Any] = {name: value for name, value in asked.items() if value}
+        if getattr(self.settings, "takes_long", False):
+            options |= {"folder": folder, "progress": progress}
         trace: AnyTrace = self.settings.run(self.task, self.steps, self.seeds, threads=threads, **options)
         return trace
 
 
 def execute(
-    runs: Sequence[Run], store: Store, on: str = "serial", address: str | None = None
+    runs: Sequence[Run],
+    store: Store,
+    on: str = "serial",
+    address: str | None = None,
+    progress: Callable[[Run, float], None] = lambda run, share: None,
 ) -> Generator[Run, None, None]:
     """Run what the store does not have yet, and yield each run once it is stored; those stored before come first.
 
     address: of a Ray cluster that is there already; without one, Ray starts on this machine and ends with this process.
+    progress: told now and then how much of a long run is done. Such a run keeps checkpoints beside the store until it
+    is stored; on Ray, whose workers may be on other machines, it has neither.
     """
     if on not in BACKENDS:
         raise unknown("backend", on, BACKENDS)
@@ -103,33 +122,74 @@ def execute(
         else:
             missing.append(run)
     if on == "ray" and missing:
-        for run, result in _on_ray(missing, address):
-            save(store, run, *result)
-            yield run
+        finished = _on_ray(missing, address)
     elif on == "serial" or len(missing) < 2:
-        for run in missing:
-            save(store, run, *_timed(run, None))
-            yield run
+        finished = ((run, _timed(run, None, None, _folder(store, run), progress)) for run in missing)
     else:
-        with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
-            futures = {pool.submit(_timed, run, 1, files()): run for run in missing}
-            try:
-                for future in as_completed(futures):
-                    save(store, futures[future], *future.result())
-                    yield futures[future]
-            except BaseException:
-                pool.shutdown(cancel_futures=True)
-                raise
+        finished = _on_processes(missing, store, progress)
+    with contextlib.closing(finished):
+        for run, result in finished:
+            save(store, run, *result)
+            shutil.rmtree(_folder(store, run), ignore_errors=True)
+            yield run
 
 
-def _timed(run: Run, threads: int | None, rewards: Mapping[str, str] | None = None) -> tuple[AnyTrace, float]:
-    """What a run leaves, and how long it took; a worker gets the user's files with rewards."""
+def _folder(store: Store, run: Run) -> FilePath:
+    """Where a long run keeps its checkpoints."""
+    return store.path.with_name(f"{store.path.name}-runs") / run.id
+
+
+Finished: TypeAlias = Generator[tuple[Run, tuple[Any, float]], None, None]
+
+
+def _on_processes(runs: Sequence[Run], store: Store, progress: Callable[[Run, float], None]) -> Finished:
+    context = multiprocessing.get_context("spawn")
+    shares: Any = context.Array("d", len(runs), lock=False)
+    with ProcessPoolExecutor(mp_context=context, initializer=_report_to, initargs=(shares,)) as pool:
+        pending: dict[Future[Any], Run] = {
+            pool.submit(_timed, run, 1, files(), _folder(store, run), i): run for i, run in enumerate(runs)
+        }
+        try:
+            while pending:
+                done, _ = wait(pending, timeout=1, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield pending.pop(future), future.result()
+                for run, share in zip(runs, shares, strict=True):
+                    progress(run, share)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+_shares: Any = None  # of a worker: how much is done of each run, which the process that sent them reads
+
+
+def _report_to(shares: Any) -> None:
+    global _shares
+    _shares = shares
+
+
+def _timed(
+    run: Run,
+    threads: int | None,
+    rewards: Mapping[str, str] | None = None,
+    folder: FilePath | None = None,
+    progress: int | Callable[[Run, float], None] | None = None,
+) -> tuple[AnyTrace, float]:
+    """What a run leaves, and how long it took. A worker gets the user's files with rewards, and a place in _shares."""
     adopt(rewards or {})
+
+    def report(share: float) -> None:
+        if isinstance(progress, int):
+            _shares[progress] = share
+        elif progress is not None:
+            progress(run, share)
+
     began = time.perf_counter()
-    return run.execute(threads), time.perf_counter() - began
+    return run.execute(threads, folder, report), time.perf_counter() - began
 
 
-def _on_ray(runs: Sequence[Run], address: str | None) -> Iterator[tuple[Run, tuple[Any, float]]]:
+def _on_ray(runs: Sequence[Run], address: str | None) -> Finished:
     """The runs as Ray tasks; results as they come. A worker or node that is lost costs its tasks' time, no more."""
     try:
         import ray

@@ -8,6 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from spie.envs.pixels import make_pixels
 from spie.experiments import EXPERIMENTS, deep, get_experiment, paper
+from spie.run import Run, execute, save
+from spie.store import Store
 from spie.trace import Trace
 
 
@@ -139,3 +141,40 @@ def test_a_run_asks_a_cluster_for_a_gpu_where_its_settings_name_one():
     assert run.settings.num_gpus == 0
     on_gpu = dataclasses.replace(run.settings, agent=dataclasses.replace(run.settings.agent, device="cuda"))
     assert on_gpu.num_gpus == 1
+
+
+class Stopped(Exception):
+    pass
+
+
+def test_a_run_on_atari_that_is_stopped_goes_on_from_its_checkpoints(tmp_path, monkeypatch):
+    from spie.agents import training
+
+    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0)  # one at every step
+    settings = deep.OnAtari(
+        dataclasses.replace(deep.DQN.named("dqn-sf-pf", preset="small"), learning_starts=20, replay=100)
+    )
+    run = Run("freeway", "dqn-sf-pf", settings, deep.Game("freeway", max_frames=100), 50, (3, 8))
+    shares = []
+
+    def stop(share):
+        shares.append(share)
+        if share > 0.7:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        run.execute(1, tmp_path / "runs", stop)
+    assert 0.7 < shares[-1] <= 0.72
+    assert {path.name for path in (tmp_path / "runs").iterdir()} == {"seed-3.npz", "seed-8"}
+
+    with Store(tmp_path / "r.db") as store, Store(tmp_path / "unbroken.db") as unbroken:
+        (tmp_path / "r.db-runs").mkdir()
+        (tmp_path / "runs").rename(tmp_path / "r.db-runs" / run.id)
+        again = []
+        list(execute([run], store, progress=lambda run, share: again.append(share)))
+        assert again[0] > 0.7
+        assert again[-1] == 1
+        assert not (tmp_path / "r.db-runs" / run.id).exists()
+        save(unbroken, run, run.execute(), 0.0)  # without a folder
+        for name, array in unbroken.load(run.id).items():
+            assert_array_equal(store.load(run.id)[name], array, err_msg=name)

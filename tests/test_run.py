@@ -78,7 +78,7 @@ def test_what_is_stored_is_not_run_again(tmp_path, monkeypatch):
         list(execute(runs[:1], store))
         executed = []
         monkeypatch.setattr(
-            Run, "execute", lambda self, threads=None: executed.append(self) or self.settings.run(self.task, 1)
+            Run, "execute", lambda self, *args: executed.append(self) or self.settings.run(self.task, 1)
         )
         list(execute(runs, store))
     assert executed == [runs[1]]

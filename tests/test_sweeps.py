@@ -124,7 +124,7 @@ def test_out_of_time_keeps_what_is_stored_and_the_next_call_continues(results, m
     with pytest.raises(OutOfTime, match="1 of 3 pieces are stored; run again to continue"):
         sweep("riverswim", "sarsa", alpha=ALPHAS, budget=1e-9, **FEW)
     ran, execute = [], Run.execute
-    monkeypatch.setattr(Run, "execute", lambda self, threads=None: ran.append(self) or execute(self, threads))
+    monkeypatch.setattr(Run, "execute", lambda self, *args: ran.append(self) or execute(self, *args))
     continued = sweep("riverswim", "sarsa", alpha=ALPHAS, **FEW)
     assert len(ran) == 2 + 2  # the other pieces, and the two that are confirmed
     monkeypatch.setenv("SPIE_RESULTS", str(tmp_path / "other.db"))

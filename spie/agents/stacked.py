@@ -1,6 +1,6 @@
 """Many seeds of a deep agent side by side in one process, and what they leave as a trace."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,17 @@ from spie.agents.lanes import seed_array
 from spie.trace import Trace
 
 
-def run_stacked(settings: DQN, env: VectorEnv[Any, Any, Any], seeds: int | Sequence[int], steps: int) -> Trace:
+def run_stacked(
+    settings: DQN,
+    env: VectorEnv[Any, Any, Any],
+    seeds: int | Sequence[int],
+    steps: int,
+    progress: Callable[[float], None] | None = None,
+) -> Trace:
     """Run a seed on each copy of `env` for `steps` steps; a seed learns what it would learn alone.
 
     On one thread, so that a result does not depend on how many there are: small matrices gain nothing from a second.
+    progress: called with the share that is done, a thousand times or less.
     """
     lanes = seed_array(seeds)
     episodes: list[list[Episode]] = [[] for _ in lanes]
@@ -25,6 +32,8 @@ def run_stacked(settings: DQN, env: VectorEnv[Any, Any, Any], seeds: int | Seque
         for ended in learner.loop():
             for episode in ended:
                 episodes[episode.lane].append(episode)
+            if progress is not None and learner.step % (steps // 1000 + 1) == 0:
+                progress(learner.step / steps)
     return trace_of(learner, lanes, episodes)
 
 

@@ -34,6 +34,11 @@ def make_images(name: str, n: int = 1, **options: Any) -> Any:
     return make(n=n, **options)
 
 
+def _plain(game: str) -> str:
+    """Freeway is freeway, MontezumaRevenge is montezuma-revenge."""
+    return game.replace("-", "").lower()
+
+
 def options_of(name: str) -> tuple[str, ...]:
     """The options of an environment; none where only Gymnasium knows them."""
     return _maker(name)[1]
@@ -41,7 +46,7 @@ def options_of(name: str) -> tuple[str, ...]:
 
 def _maker(name: str) -> tuple[Callable[..., Any], tuple[str, ...]]:
     registered = gym.registry.get(name)
-    if name.startswith("ALE/") or name in GAMES:
+    if name.startswith("ALE/") or _plain(name) in map(_plain, GAMES):
         return partial(make_atari, name), ("frame_skip", "max_frames", "sticky")
     if registered is not None and name.startswith("spie/Pixels-"):
         return partial(make_pixels, **registered.kwargs), ("max_steps",)

@@ -1,12 +1,16 @@
 """Deep agents: small image tasks, many seeds side by side; Atari (Table 2, Appendix D) within a budget of frames."""
 
-from collections.abc import Mapping, Sequence
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spie.agents.checkpoint import checkpoints
 from spie.agents.deep import DQN
 from spie.envs.atari import make_atari
 from spie.envs.pixels import make_pixels
@@ -23,6 +27,7 @@ PAPER_FRAMES = 10**8
 SMALL_TIER, LEAST_FRAMES = 20_000, 1_000
 RECON_GAME = "montezuma-revenge"
 PIXEL_STEPS = {"four-rooms": 30_000, "cluster-hard": 40_000}
+Progress: TypeAlias = Callable[[float], None]
 PIXEL_AGENTS = ("dqn", "dqn-mmc", "rnd", "dqn-sr", "dqn-sf-pf")
 
 
@@ -35,6 +40,8 @@ class OnPixels:
     max_steps: int  # of an episode
     version: int = 1  # raised when the agent gives other numbers for the same run
 
+    takes_long: ClassVar[bool] = True
+
     @property
     def num_gpus(self) -> int:
         return self.agent.num_gpus
@@ -43,12 +50,14 @@ class OnPixels:
         """About how long a step of one seed takes on one core, among 20 of them."""
         return 4e-4
 
-    def run(self, mdp: MDP, steps: int, seeds: int | Sequence[int], **_: Any) -> Trace:
+    def run(
+        self, mdp: MDP, steps: int, seeds: int | Sequence[int], progress: Progress | None = None, **_: Any
+    ) -> Trace:
         """All seeds in one process, on one thread: small networks leave a core idle otherwise."""
         from spie.agents.stacked import run_stacked  # loads torch
 
         n = seeds if isinstance(seeds, int) else len(seeds)
-        return run_stacked(self.agent, make_pixels(self.task, n, max_steps=self.max_steps), seeds, steps)
+        return run_stacked(self.agent, make_pixels(self.task, n, max_steps=self.max_steps), seeds, steps, progress)
 
 
 def pixels(seeds: int) -> list[Run]:
@@ -99,6 +108,8 @@ class OnAtari:
     agent: DQN
     version: int = 1  # raised when the agent gives other numbers for the same run
 
+    takes_long: ClassVar[bool] = True
+
     @property
     def num_gpus(self) -> int:
         return self.agent.num_gpus
@@ -107,16 +118,66 @@ class OnAtari:
         """About how long a step takes on one core."""
         return 0.13 if self.agent.network == "paper" else 0.035
 
-    def run(self, game: Game, steps: int, seeds: int | Sequence[int], **_: Any) -> Trace:
-        """One seed after the other: these networks fill a core."""
+    def run(
+        self,
+        game: Game,
+        steps: int,
+        seeds: int | Sequence[int],
+        folder: Path | None = None,
+        progress: Progress | None = None,
+        **_: Any,
+    ) -> Trace:
+        """One seed after the other: these networks fill a core. One that was killed goes on in its folder."""
         from spie.agents.stacked import run_stacked  # loads torch
 
+        lanes = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
         found = []
-        for seed in range(seeds) if isinstance(seeds, int) else seeds:
+        for i, seed in enumerate(lanes):
+
+            def report(share: float, i: int = i) -> None:
+                if progress is not None:
+                    progress((i + share) / len(lanes))
+
+            if folder is not None:
+                found.append(self._resumable(game, steps, seed, folder, report))
+                continue
             env = make_atari(game.name, self.agent.envs, 0, game.frame_skip, game.max_frames, game.sticky)
-            found.append(run_stacked(self.agent, env, [seed], steps))
+            found.append(run_stacked(self.agent, env, [seed], steps, report))
             env.close()
         return joined(found)
+
+    def _resumable(self, game: Game, steps: int, seed: int, folder: Path, progress: Progress) -> Trace:
+        """One seed, from its last checkpoint on where it has one; its trace is kept, gigabytes of frames are not."""
+        done, own = folder / f"seed-{seed}.npz", folder / f"seed-{seed}"
+        if not done.exists():
+            trace = self._train(game, steps, seed, own, progress)
+            with open(aside := done.with_suffix(".new"), "wb") as file:
+                np.savez(file, allow_pickle=False, **_arrays(trace))
+                file.flush()
+                os.fsync(file.fileno())
+            aside.replace(done)
+        shutil.rmtree(own, ignore_errors=True)
+        with np.load(done) as arrays:
+            return Trace(**arrays)
+
+    def _train(self, game: Game, steps: int, seed: int, folder: Path, progress: Progress) -> Trace:
+        from spie.agents import training
+
+        def report(state: training.Report) -> None:
+            progress(state.step / state.steps)
+
+        if checkpoints(folder / "checkpoints"):
+            try:
+                return training.resume(folder, progress=report)
+            except ValueError:  # damaged, all of them
+                pass
+        shutil.rmtree(folder, ignore_errors=True)
+        options = {"frame_skip": game.frame_skip, "max_frames": game.max_frames, "sticky": game.sticky}
+        return training.train(self.agent, game.name, steps, seed, folder, options=options, threads=1, progress=report)
+
+
+def _arrays(trace: Trace) -> dict[str, NDArray[Any]]:
+    return {f.name: value for f in fields(trace) if isinstance(value := getattr(trace, f.name), np.ndarray)}
 
 
 def joined(traces: Sequence[Trace]) -> Trace:
@@ -129,8 +190,7 @@ def joined(traces: Sequence[Trace]) -> Trace:
             arrays = [np.pad(array, [(0, 0), (0, episodes - array.shape[1])]) for array in arrays]
         return np.concatenate(arrays)
 
-    names = [f.name for f in fields(Trace) if isinstance(getattr(traces[0], f.name), np.ndarray)]
-    arrays: dict[str, Any] = {name: field(name) for name in names}
+    arrays: dict[str, Any] = {name: field(name) for name in _arrays(traces[0])}
     return Trace(**arrays)
 
 
