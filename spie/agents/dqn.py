@@ -4,6 +4,7 @@ Axes: L lanes (one a seed), B batch, D features. `online` and `target` are theta
 ended its episode, else 1. A loss is the mean over its batch, one number a lane [L]: lanes never touch.
 """
 
+import ctypes
 import functools
 import math
 import subprocess
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -59,7 +61,8 @@ def q_loss(delta_td: Tensor, delta_mc: Tensor, mmc: float, huber: bool = False) 
 
 def reconstruction_loss(frame: Tensor, predicted: Tensor) -> Tensor:
     """E[(s' - predicted s')^2] of the newest frame [L, B, H, W] in grey levels 0 ... 255, mean over pixels."""
-    return (255 * (frame - predicted)).square().mean(dim=(1, 2, 3))
+    errors = F.mse_loss(predicted, frame, reduction="none")  # one pass forward, one back
+    return 255**2 * errors.mean(dim=(1, 2, 3))
 
 
 def total_loss(losses: Mapping[str, Tensor], weights: Mapping[str, float]) -> Tensor:
@@ -76,6 +79,17 @@ def on_threads(n: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@functools.cache
+def keep_memory() -> None:
+    """Have the C library keep what torch gives back: an update would get it anew, zeroed page by page, a tenth of it."""
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):  # not glibc
+        return
+    mallopt(-3, 2**26)  # M_MMAP_THRESHOLD: above activations and gradients, below segments of the replay
+    mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
 
 
 @functools.cache
@@ -135,6 +149,7 @@ class Learner:
         """env: a VectorEnv with the environments of all lanes, lane by lane, which gives single frames [H, W] and does
         not reset by itself. steps: of each lane. folder: of a replay on disk.
         """
+        keep_memory()
         self.settings, self.env, self.steps = settings, env, steps
         self.lanes, self.envs = len(seeds), env.num_envs // len(seeds)
         height, width = env.single_observation_space.shape
