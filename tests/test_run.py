@@ -4,6 +4,9 @@ import random
 import signal
 import subprocess
 import sys
+import time
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ import pytest
 import spie
 from spie.run import Run, execute, load
 from spie.store import Store
+from spie.trace import Scores
 
 
 def a_run(**changes):
@@ -125,3 +129,29 @@ def test_a_run_killed_again_and_again_ends_as_one_that_was_not(tmp_path):
             killed += 1
     subprocess.run([*command, tmp_path / "killed.db"], check=True, capture_output=True)
     assert numbers(tmp_path / "killed.db") == numbers(tmp_path / "whole.db")
+
+
+@dataclass(frozen=True)
+class Long:
+    """Stands in for an agent that takes long: it says so, reports, and waits to be seen."""
+
+    takes_long: ClassVar[bool] = True
+
+    def seconds_per_step(self, task):
+        return 1.0
+
+    def run(self, task, steps, seeds, threads=None, folder=None, progress=None):
+        folder.mkdir(parents=True)
+        progress(0.25)
+        time.sleep(1.5)  # longer than others look away
+        return Scores(np.arange(seeds), np.full((1, seeds), float(steps)))
+
+
+@pytest.mark.parametrize("on", ["serial", "processes"])
+def test_a_long_run_reports_how_far_it_is_and_its_folder_goes_once_it_is_stored(tmp_path, on):
+    runs = [Run("", "", Long(), spie.riverswim(), steps, 2) for steps in (3, 4)]
+    heard = []
+    with Store(tmp_path / "r.db") as store:
+        for run in execute(runs, store, on, progress=lambda run, share: heard.append((run.steps, share))):
+            assert not (tmp_path / "r.db-runs" / run.id).exists()
+    assert {(3, 0.25), (4, 0.25)} <= set(heard)

@@ -83,7 +83,7 @@ def on_threads(n: int) -> Iterator[None]:
 
 @functools.cache
 def keep_memory() -> None:
-    """Have the C library keep what torch gives back: an update would get it anew, zeroed page by page, a tenth of it."""
+    """Have the C library keep what torch gives back: to get it anew, zeroed page by page, is a tenth of an update."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):  # not glibc
