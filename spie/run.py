@@ -7,9 +7,11 @@ import hashlib
 import importlib.metadata
 import json
 import multiprocessing
+import os
 import platform
 import shutil
 import socket
+import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence, Sized
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -145,7 +147,7 @@ Finished: TypeAlias = Generator[tuple[Run, tuple[Any, float]], None, None]
 def _on_processes(runs: Sequence[Run], store: Store, progress: Callable[[Run, float], None]) -> Finished:
     context = multiprocessing.get_context("spawn")
     shares: Any = context.Array("d", len(runs), lock=False)
-    with ProcessPoolExecutor(mp_context=context, initializer=_report_to, initargs=(shares,)) as pool:
+    with ProcessPoolExecutor(mp_context=context, initializer=_begin_worker, initargs=(shares,)) as pool:
         pending: dict[Future[Any], Run] = {
             pool.submit(_timed, run, 1, files(), _folder(store, run), i): run for i, run in enumerate(runs)
         }
@@ -164,9 +166,18 @@ def _on_processes(runs: Sequence[Run], store: Store, progress: Callable[[Run, fl
 _shares: Any = None  # of a worker: how much is done of each run, which the process that sent them reads
 
 
-def _report_to(shares: Any) -> None:
+def _begin_worker(shares: Any) -> None:
+    """A worker reports to `shares`, and ends with the process that started it, even if that one is killed."""
     global _shares
     _shares = shares
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _timed(

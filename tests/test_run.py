@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -155,3 +156,61 @@ def test_a_long_run_reports_how_far_it_is_and_its_folder_goes_once_it_is_stored(
         for run in execute(runs, store, on, progress=lambda run, share: heard.append((run.steps, share))):
             assert not (tmp_path / "r.db-runs" / run.id).exists()
     assert {(3, 0.25), (4, 0.25)} <= set(heard)
+
+
+@dataclass(frozen=True)
+class Endless:
+    """Stands in for an agent that works for ever, and shows that it does: its file is always new."""
+
+    folder: str
+
+    def seconds_per_step(self, task):
+        return 1.0
+
+    def run(self, task, steps, seeds, threads=None):
+        while True:
+            Path(self.folder, f"worker-{steps}").touch()
+            time.sleep(0.01)
+
+
+def test_workers_end_when_the_command_is_killed(tmp_path):
+    program = """
+import sys, spie
+from test_run import Endless
+from spie.run import Run, execute
+from spie.store import Store
+
+if __name__ == "__main__":
+    runs = [Run("", "", Endless(sys.argv[1]), spie.riverswim(), steps, 1) for steps in (1, 2)]
+    with Store(sys.argv[1] + "/r.db") as store:
+        list(execute(runs, store, "processes"))
+"""
+    (tmp_path / "command.py").write_text(program)
+    here = os.pathsep.join([os.path.dirname(__file__), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, str(tmp_path / "command.py"), str(tmp_path)]
+    process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": here})
+
+    def times():
+        return [path.stat().st_mtime for path in tmp_path.glob("worker-*")]
+
+    try:
+        assert within_a_minute(times)
+    finally:
+        process.kill()
+        process.wait()
+
+    def quiet():
+        before = times()
+        time.sleep(2)
+        return times() == before
+
+    assert within_a_minute(quiet)
+
+
+def within_a_minute(holds):
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        if holds():
+            return True
+        time.sleep(0.1)
+    return False

@@ -529,7 +529,7 @@ def run_sarsa(
             run = _Run(settings, mdp, steps, chosen, episodes, (), (), replay, recorded=True)
             run.execute(threads, None)
         traces = [dataclasses.replace(trace, paths=run.paths(i)) for i, trace in enumerate(traces)]
-    return [traces[order.index(i)] for i in range(len(settings))]
+    return [trace for _, trace in sorted(zip(order, traces, strict=True), key=lambda pair: pair[0])]
 
 
 def _kind(s: Sarsa) -> tuple[Any, ...]:
