@@ -606,7 +606,7 @@ def train(
     preset: Annotated[
         str | None, typer.Option(help="paper, nature or small (default: paper for games, else small).")
     ] = None,
-    steps: Annotated[int | None, typer.Option(help="Steps of the agent.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Steps of the agent (default: 30,000).")] = None,
     frames: Annotated[int | None, typer.Option(help="Frames of the emulator, instead of steps.")] = None,
     seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder of the run (default: runs/ENV-AGENT-SEED).")] = None,
@@ -631,7 +631,7 @@ def train(
     env = task.make(1)
     default = "paper" if hasattr(env, "frame_skip") else "small"
     settings = DQN.named(agent, preset=preset or default, **values)
-    n = steps_of(steps, frames, env)
+    n = steps_of(30_000 if steps is None and frames is None else steps, frames, env)
     folder = out or Path("runs") / f"{re.sub('[^A-Za-z0-9]+', '-', environment).strip('-')}-{agent}-{seed}"
     training.check_new(folder)
     console = _console()

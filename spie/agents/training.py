@@ -33,7 +33,7 @@ from spie.trace import Trace
 if TYPE_CHECKING:
     from spie.agents.dqn import Episode, Learner
 
-CHECKPOINT_SECONDS = 600.0
+CHECKPOINT_SECONDS = 600.0  # between two at most; from 30 s on where they are quick, but never a twentieth of the time
 REPORTS = 500  # a run, and as many points a curve
 
 
@@ -85,7 +85,7 @@ def train(
     """Train one seed into the new folder `out`.
 
     env: a name, or a VectorEnv, which `resume` then has to be given. steps or frames: how long. checkpoint_steps: how
-    often to save; by default every ten minutes.
+    often to save; by default twice a minute, less often where that would take long, but every ten minutes.
     """
     need_torch()
     folder = Path(out)
@@ -306,7 +306,7 @@ class _Training:
         learner, began, steps = self.learner, time.monotonic(), self.spec["steps"]
         before, last_report = self.seconds, learner.step
         rates: deque[tuple[float, int]] = deque([(began, learner.step)], maxlen=20)
-        saved = began
+        saved, pause = began, min(30.0, CHECKPOINT_SECONDS)
         with (
             self._monitor() as monitor,
             Curves(self.folder / "tensorboard", learner.step) as curves,
@@ -328,7 +328,7 @@ class _Training:
                     if self.progress is not None:
                         self.progress(report)
                 if self.checkpoint_steps is None:
-                    due = now - saved >= CHECKPOINT_SECONDS
+                    due = now - saved >= pause
                 else:
                     due = learner.step % self.checkpoint_steps < self.settings.envs
                 if due or interrupted or learner.step >= steps:
@@ -336,6 +336,7 @@ class _Training:
                     os.fsync(monitor.fileno())
                     self.save()
                     saved = time.monotonic()
+                    pause = min(CHECKPOINT_SECONDS, max(30.0, 20 * (saved - now)))
                 if interrupted:
                     raise KeyboardInterrupt
         return trace_of(learner, np.array([self.spec["seed"]]), [self.episodes])
