@@ -374,7 +374,7 @@ def test_train_resume_evaluate_and_play(spie, tmp_path):
             'no agent "dqn-sfpf"; did you mean "dqn-sf-pf"',
         ),
         (["train", "four-rooms", "--preset", "big", "--steps", "9"], 'no preset of DQN "big"'),
-        (["train", "four-rooms"], "give either steps or frames"),
+        (["train", "four-rooms", "--steps", "9", "--frames", "9"], "give either steps or frames"),
         (["train", "Freeway", "--frames", "0"], "frames must be a whole number of at least 5, which make one step"),
         (["train", "four-rooms", "bata=1", "--steps", "9"], 'no setting or option "bata"; did you mean "beta"?'),
         (["train", "four-rooms", "batch", "--steps", "9"], '"batch" is no setting; settings are key=value'),
