@@ -45,7 +45,7 @@ def test_goals_are_counted_up_to_each_step():
 
 def test_the_experiment_compares_five_agents_and_two_controls_on_two_tasks():
     runs = deep.pixels(20)
-    agents = ("dqn", "dqn-mmc", "rnd", "dqn-sr", "dqn-sf-pf", "constant", "count")
+    agents = ("dqn", "dqn-mmc", "rnd", "dqn-sr", "dqn-sf-pf", "dqn-sf-pf paper's bonus", "constant", "count")
     assert [(run.env, run.agent) for run in runs] == [
         (env, a) for env in ("four-rooms", "cluster-hard") for a in agents
     ]

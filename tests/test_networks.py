@@ -1,8 +1,10 @@
+import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_array_equal
 from torch import nn
 
-from spie.agents.networks import Network, architecture
+from spie.agents.networks import Network, architecture, tiles
 
 torch.set_num_threads(1)
 
@@ -61,6 +63,27 @@ def test_a_lane_computes_the_same_alone_and_among_others(name):
         here = slice(lane, lane + 1)
         torch.testing.assert_close(one.phi(x[here]), phi[here])
         torch.testing.assert_close(one.decoder(phi[here], a[here]), frames[here], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("stack", [1, 3])
+def test_images_read_tile_by_tile_are_the_same_images(stack):
+    frames = np.random.default_rng(0).integers(256, size=(2, 5, stack + 1, 20, 20), dtype=np.uint8)
+    expected = frames[0, 0, 0].reshape(5, 4, 5, 4)[2, :, 3]  # rows 8 to 11, columns 12 to 15
+    assert_array_equal(tiles(frames, 4)[0, 0, 0].reshape(5, 5, 4, 4)[2, 3], expected)
+    assert tiles(frames, 0) is frames
+    plain, tiled = (build("small", (stack, 20, 20), 4, lanes=2, tiled=tiled) for tiled in (False, True))
+    assert (plain.encoder.tile, tiled.encoder.tile) == (0, 4)
+    a = torch.zeros(2, 5, dtype=torch.long)
+    whole, by_tile = (torch.from_numpy(tiles(frames, side)[:, :, :-1] / 255).float() for side in (0, 4))
+    phi = plain.phi(whole)
+    torch.testing.assert_close(tiled.phi(by_tile), phi)
+    image = plain.decoder(phi, a)
+    torch.testing.assert_close(tiled.decoder(phi, a), torch.from_numpy(tiles(image.detach().numpy(), 4)))
+
+
+@pytest.mark.parametrize(("lanes", "shape"), [(1, (1, 20, 20)), (2, (1, 19, 20))])
+def test_one_lane_and_images_that_tiles_do_not_cover_are_read_whole(lanes, shape):
+    assert build("small", shape, 4, lanes=lanes, tiled=True).encoder.tile == 0
 
 
 def gradient_of_encoder(network, value):

@@ -46,14 +46,15 @@ class RND:
         *,
         rate: float = 1e-4,
         device: str = "cpu",
+        tiled: bool = False,
     ) -> None:
-        """shape: of one observation, (n,) or (H, W)."""
+        """shape: of one observation, (n,) or (H, W). tiled: it comes tile by tile, where networks read it so."""
         generators = [torch.Generator().manual_seed(seed) for seed in seeds]
         self.shape = shape
         inputs = (1, *shape) if len(shape) == 2 else shape
         narrow = a if len(shape) == 2 else replace(a, convolutions=())
-        self.fixed = Encoder(inputs, narrow, generators).to(device).requires_grad_(False)
-        self.predictor = Encoder(inputs, narrow, generators).to(device)
+        self.fixed = Encoder(inputs, narrow, generators, tiled).to(device).requires_grad_(False)
+        self.predictor = Encoder(inputs, narrow, generators, tiled).to(device)
         self.last = nn.ModuleList(Linear(a.features, a.features, generators) for _ in range(2)).to(device)
         self.parameters = [*self.predictor.parameters(), *self.last.parameters()]
         self.optimiser = Adam(self.parameters, rate)

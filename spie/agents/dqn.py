@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spie.agents import bonuses
-from spie.agents.networks import Network, architecture
+from spie.agents.networks import Network, architecture, tiles
 from spie.agents.optimisers import Adam, RMSprop
 from spie.agents.replay import Replay
 from spie.rewards import get_reward
@@ -174,6 +174,7 @@ class Learner:
                 heads=heads,
                 decoder=settings.reconstruction,
                 psi_actions=settings.psi == "state-action",
+                tiled=True,
             ).to(self.device)
             for _ in range(2)
         )
@@ -188,7 +189,8 @@ class Learner:
         self.rnd: bonuses.RND | None = None
         if settings.bonus == "rnd":
             rnd_seeds = [int(word[2]) for word in words]
-            self.rnd = bonuses.RND((height, width), sizes, rnd_seeds, rate=settings.rnd_rate, device=self.device)
+            options: dict[str, Any] = {"rate": settings.rnd_rate, "device": self.device, "tiled": True}
+            self.rnd = bonuses.RND((height, width), sizes, rnd_seeds, **options)
         self.scale = bonuses.Scale(settings.scale, self.lanes, settings.offset)
 
         self.replays = [
@@ -374,7 +376,7 @@ class Learner:
     def _begin(self, frames: NDArray[np.uint8], info: Mapping[str, Any], fresh: NDArray[np.bool_]) -> None:
         """Episodes begin in the environments marked `fresh` [L n]."""
         where = fresh.reshape(self.lanes, self.envs)
-        self.stacks[where] = frames[fresh][:, None]
+        self.stacks[where] = tiles(frames[fresh], self.online.encoder.tile)[:, None]
         self.reward[where] = 0
         self.length[where] = 0
         self._count(info, where)
@@ -421,7 +423,8 @@ class Learner:
         over = terminal | np.asarray(truncated).reshape(shape)
         states = self._count(info, np.ones(shape, np.bool_))
         s = self.stacks[:, :, -1]
-        next_stacks = np.concatenate([self.stacks[:, :, 1:], frames.reshape(*shape, 1, *frames.shape[1:])], axis=2)
+        frames = tiles(frames, self.online.encoder.tile).reshape(*shape, 1, *frames.shape[1:])
+        next_stacks = np.concatenate([self.stacks[:, :, 1:], frames], axis=2)
 
         bonus = np.zeros(shape)
         if self._collects:
@@ -459,12 +462,14 @@ class Learner:
         episodes = self._end(over, terminal) if over.any() else []
         if self.step >= cfg.learning_starts:
             ready = min(r.finished if cfg.mmc else r.transitions for r in self.replays) > 0
-            for _ in range(
-                self.step // cfg.train_every - max(before, cfg.learning_starts - 1) // cfg.train_every if ready else 0
-            ):
+            due = self.step // cfg.train_every - max(before, cfg.learning_starts - 1) // cfg.train_every if ready else 0
+            for _ in range(due):
                 self.update()
-            if cfg.target == "periodic" and self.step // cfg.target_every > before // cfg.target_every:
+            copy = cfg.target == "periodic" and self.step // cfg.target_every > before // cfg.target_every
+            if copy:
                 self._follow(1)
+            if self.phi is not None and (copy or (due and cfg.target == "polyak")):
+                self.phi = self._look(self.stacks)  # as the theta^- of the next bonus sees them
         return episodes
 
     def _end(self, over: NDArray[np.bool_], terminal: NDArray[np.bool_]) -> list[Episode]:

@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from spie.errors import unknown
@@ -78,6 +80,7 @@ class Conv(nn.Module):
     def __init__(self, n_in: int, n_out: int, kernel: int, stride: int, padding: int, generators: Generators) -> None:
         super().__init__()
         self.kernel, self.stride, self.padding = kernel, stride, padding
+        self.tiled = False  # whether x comes tile by tile (`tiles`)
         self.weight = _uniform((n_out, kernel, kernel, n_in), n_in * kernel**2, generators)  # channels last: no copies
         self.bias = _uniform((n_out,), n_in * kernel**2, generators)
 
@@ -90,9 +93,12 @@ class Conv(nn.Module):
             weight, bias = self.weight.squeeze(0).movedim(-1, 1), self.bias.squeeze(0)
             y = F.conv2d(x.squeeze(0), weight, bias, self.stride, self.padding)
             return _activated(y, True).unsqueeze(0)
-        x = F.pad(x, [self.padding] * 4) if self.padding else x
-        patches = x.unfold(3, self.kernel, self.stride).unfold(4, self.kernel, self.stride)
-        patches = patches.movedim(2, -1).flatten(4).flatten(1, 3)  # [L, B places, k k n_in]
+        if self.tiled:
+            patches = x.reshape(*x.shape[:3], -1, self.kernel**2).movedim(2, -1).flatten(3).flatten(1, 2)
+        else:
+            x = F.pad(x, [self.padding] * 4) if self.padding else x
+            patches = x.unfold(3, self.kernel, self.stride).unfold(4, self.kernel, self.stride)
+            patches = patches.movedim(2, -1).flatten(4).flatten(1, 3)  # [L, B places, k k n_in]
         y = torch.baddbmm(self.bias.unsqueeze(1), patches, self.weight.flatten(2).transpose(1, 2))
         return _activated(y, True).view(lanes, batch, self.size(height), self.size(width), -1).movedim(-1, 2)
 
@@ -121,6 +127,7 @@ class Deconv(nn.Module):
     def __init__(self, n_in: int, n_out: int, mirrored: Conv, size: tuple[int, int], generators: Generators) -> None:
         super().__init__()
         self.kernel, self.stride, self.padding = mirrored.kernel, mirrored.stride, mirrored.padding
+        self.tiled = mirrored.tiled  # whether to give the image tile by tile
         self.size = size
         fan_in = n_in * (self.kernel / self.stride) ** 2  # so many inputs meet in one pixel
         self.weight = _uniform((n_in, self.kernel, self.kernel, n_out), fan_in, generators)  # channels last
@@ -140,7 +147,9 @@ class Deconv(nn.Module):
         # One output channel: oneDNN runs at a twentieth of the speed of a matrix product and a fold.
         patches = torch.bmm(x.movedim(2, -1).reshape(lanes, batch * height * width, n_in), self.weight.flatten(2))
         patches = patches.view(lanes, batch, height, width, self.kernel, self.kernel, n_out)
-        if self.kernel == self.stride and self.padding == 0:  # patches that only touch: no sums
+        if self.tiled:
+            y = patches.flatten(2, 5).movedim(-1, 2).reshape(lanes, batch, n_out, *self.size)
+        elif self.kernel == self.stride and self.padding == 0:  # patches that only touch: no sums
             y = patches.permute(0, 1, 6, 2, 4, 3, 5).reshape(lanes, batch, n_out, *self.size)
         else:
             columns = patches.permute(0, 1, 6, 4, 5, 2, 3).reshape(lanes * batch, -1, height * width)
@@ -149,16 +158,32 @@ class Deconv(nn.Module):
         return _activated(y + self.bias[:, None, :, None, None], relu)
 
 
+def tiles(frames: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
+    """Images [..., H, W] with their pixels tile by tile, in the same shape; side 0: as they are.
+
+    What a convolution whose patches only touch reads one after another: to gather them in every update takes long.
+    """
+    if side == 0:
+        return frames
+    *first, height, width = frames.shape
+    split = frames.reshape(*first, height // side, side, width // side, side)
+    return np.ascontiguousarray(split.swapaxes(-3, -2)).reshape(frames.shape)
+
+
 class Encoder(nn.Module):
     """Frames, or plain vectors, to features before they are normalised."""
 
-    def __init__(self, shape: tuple[int, ...], a: Architecture, generators: Generators) -> None:
-        """shape: (channels, height, width) of an image, which is padded until the first kernel fits; or (n,)."""
+    def __init__(self, shape: tuple[int, ...], a: Architecture, generators: Generators, tiled: bool = False) -> None:
+        """shape: (channels, height, width) of an image, which is padded until the first kernel fits; or (n,).
+
+        tiled: read images tile by tile, where that is possible.
+        """
         super().__init__()
         self.convolutions = nn.ModuleList()
         self.sizes: list[tuple[int, int]] = []  # what each convolution reads
         channels, *size = shape
         self.pad = (0, 0)
+        self.tile = 0  # side of the tiles that it reads; 0: whole images
         for i, (filters, kernel, stride, padding) in enumerate(a.convolutions):
             conv = Conv(channels, filters, kernel, stride, padding, generators)
             if i == 0:
@@ -168,6 +193,8 @@ class Encoder(nn.Module):
                 raise ValueError(f"an image of {shape[1]} x {shape[2]} is too small for this network; try preset small")
             self.sizes.append((size[0], size[1]))
             self.convolutions.append(conv)
+            if i == 0 and tiled and len(generators) > 1 and (stride, padding, self.pad) == (kernel, 0, (0, 0)):
+                conv.tiled, self.tile = True, kernel
             channels, size = filters, [conv.size(n) for n in size]
         self.out = (channels, *size)
         widths = [math.prod(self.out), *a.hidden, a.features]
@@ -257,9 +284,10 @@ class Network(nn.Module):
         heads: Sequence[str] = ("psi", "xi"),
         decoder: bool = True,
         psi_actions: bool = False,
+        tiled: bool = False,
     ) -> None:
         super().__init__()
-        self.encoder = Encoder(shape, a, generators)
+        self.encoder = Encoder(shape, a, generators, tiled)
         self.q = Linear(a.features, actions, generators)
         self.psi = Head(a, actions if psi_actions else 0, generators) if "psi" in heads else None
         self.xi = Head(a, 0, generators) if "xi" in heads else None

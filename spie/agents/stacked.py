@@ -47,7 +47,7 @@ def trace_of(learner: Learner, lanes: NDArray[np.int64], episodes: Sequence[Sequ
     return Trace(
         seeds=lanes,
         total_reward=rewards.sum(axis=1) + learner.reward.sum(axis=1),
-        total_bonus=learner.scale.mean * learner.scale.count,
+        total_bonus=learner.scale.mean * learner.scale.count * learner.envs,
         steps=np.full(len(lanes), learner.step),
         visits=learner.visits.astype(np.int32),
         first_visit=learner.first_visit.astype(np.int32),
