@@ -25,8 +25,9 @@ def go(env: str, folder: Path) -> None:
     if (folder / "run.json").exists():
         resume(folder, checkpoint_steps=50)
     else:
-        stack = 1 if env == "four-rooms" else 4
-        train(DQN(**SETTINGS, stack=stack), env, STEPS, 0, folder, checkpoint_steps=50)
+        game = env != "four-rooms"
+        options = {"max_frames": 500} if game else {}  # returns are known, and learned from, once an episode is over
+        train(DQN(**SETTINGS, stack=4 if game else 1), env, STEPS, 0, folder, options=options, checkpoint_steps=50)
 
 
 def state(folder: Path) -> tuple[object, ...]:
@@ -53,7 +54,9 @@ def main(env: str) -> None:
             found = checkpoint.checkpoints(broken / "checkpoints")
             print(f"kill {kill + 1}: last checkpoint {found[0].name if found else 'none yet'}", flush=True)
         go(env, broken)
-        print(f"{env}: {'the same, bit for bit' if state(whole) == state(broken) else 'NOT the same'}")
+        updates = checkpoint.load(checkpoint.checkpoints(whole / "checkpoints")[0]).values["updates"]
+        outcome = "the same, bit for bit" if state(whole) == state(broken) and updates else "NOT the same"
+        print(f"{env}: {outcome}, after {updates} updates")
 
 
 if __name__ == "__main__":

@@ -10,11 +10,13 @@ import multiprocessing
 import os
 import platform
 import shutil
+import signal
 import socket
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence, Sized
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any, TypeAlias
@@ -40,7 +42,7 @@ class Run:
     agent: str
     # a frozen dataclass with `run(task, steps, seeds, threads=...) -> Trace`, or another of our traces; where it says
     # `takes_long = True`, also with folder=..., for what a run that is killed goes on from, and progress=..., to call
-    # with the share that is done
+    # with the share that is done; `at_once(steps)`, where it has one, says how many runs the memory is enough for
     settings: Any
     task: Any  # an MDP or what else the agent runs on, with its `digest`
     steps: int
@@ -120,6 +122,7 @@ def execute(
     missing = []
     for run in {run.id: run for run in runs}.values():
         if run.id in store:
+            shutil.rmtree(_folder(store, run), ignore_errors=True)  # of a command that was killed in between
             yield run
         else:
             missing.append(run)
@@ -146,8 +149,11 @@ Finished: TypeAlias = Generator[tuple[Run, tuple[Any, float]], None, None]
 
 def _on_processes(runs: Sequence[Run], store: Store, progress: Callable[[Run, float], None]) -> Finished:
     context = multiprocessing.get_context("spawn")
-    shares: Any = context.Array("d", len(runs), lock=False)
-    with ProcessPoolExecutor(mp_context=context, initializer=_begin_worker, initargs=(shares,)) as pool:
+    shares: Any = context.Array("d", len(runs) + 1, lock=False)  # of each run what is done; at last whether to stop
+    others = set(multiprocessing.active_children())
+    at_once = [run.settings.at_once(run.steps) for run in runs if hasattr(run.settings, "at_once")]
+    workers = min([*at_once, os.cpu_count() or 1])
+    with ProcessPoolExecutor(workers, context, _begin_worker, (shares,)) as pool:
         pending: dict[Future[Any], Run] = {
             pool.submit(_timed, run, 1, files(), _folder(store, run), i): run for i, run in enumerate(runs)
         }
@@ -156,10 +162,16 @@ def _on_processes(runs: Sequence[Run], store: Store, progress: Callable[[Run, fl
                 done, _ = wait(pending, timeout=1, return_when=FIRST_COMPLETED)
                 for future in done:
                     yield pending.pop(future), future.result()
-                for run, share in zip(runs, shares, strict=True):
+                for run, share in zip(runs, shares, strict=False):
                     progress(run, share)
-        except BaseException:
+        except BaseException as error:
+            shares[len(runs)] = 1  # runs that a worker has fetched already do not begin any more
+            if not isinstance(error, KeyboardInterrupt):  # of which the workers have heard themselves
+                for worker in set(multiprocessing.active_children()) - others:
+                    os.kill(worker.pid or 0, signal.SIGINT)
             pool.shutdown(cancel_futures=True)
+            if isinstance(error, BrokenProcessPool):
+                raise OSError("a worker was killed, perhaps for want of memory; run again to continue") from error
             raise
 
 
@@ -189,6 +201,8 @@ def _timed(
 ) -> tuple[AnyTrace, float]:
     """What a run leaves, and how long it took. A worker gets the user's files with rewards, and a place in _shares."""
     adopt(rewards or {})
+    if isinstance(progress, int) and _shares[len(_shares) - 1]:
+        raise CancelledError
 
     def report(share: float) -> None:
         if isinstance(progress, int):
@@ -197,7 +211,12 @@ def _timed(
             progress(run, share)
 
     began = time.perf_counter()
-    return run.execute(threads, folder, report), time.perf_counter() - began
+    try:
+        return run.execute(threads, folder, report), time.perf_counter() - began
+    except KeyboardInterrupt:
+        if isinstance(progress, int):  # or this worker might have begun another before the command stops it
+            _shares[len(_shares) - 1] = 1
+        raise
 
 
 def _on_ray(runs: Sequence[Run], address: str | None) -> Finished:

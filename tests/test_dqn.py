@@ -201,6 +201,7 @@ def test_every_agent_learns_a_small_pixel_task(name):
 OPTIONS = [
     {"sf_pf": "printed"}, {"psi": "state-action"}, {"bonus_at": "sampling"}, {"norm": "l2"},
     {"target": "periodic", "target_every": 50}, {"scale": "standard", "offset": -1.0}, {"stack": 3},
+    {"loss": "squared"},
     {"optimiser": "rmsprop", "rate": 2.5e-4, "eps": 1e-3}, {"envs": 3}, {"reconstruction": False}, {"mmc": 0.0},
     {"mmc": 0.0, "bonus_at": "sampling"}, {"bonus": "rnd", "bonus_at": "sampling"},
     {"bonus": "count", "bonus_at": "sampling"},
@@ -240,6 +241,105 @@ print(np.median([np.mean([e.length for e in episodes if e.lane == lane]) for lan
     assert float(out.stdout) < 6
 
 
+def test_the_large_networks_run_in_bf16_too():
+    """Their convolutions, and one lane, take other ways than small networks side by side."""
+    program = """
+import torch
+from corridor import Corridor
+from spie.agents.deep import DQN
+from spie.agents.dqn import Learner
+torch.set_num_threads(1)
+for precision in ("fp32", "bf16"):
+    agent = DQN(preset="nature", learning_starts=10, replay=100, batch=8, precision=precision, mmc=0.0, rate=1e-5)
+    learner = Learner(agent, Corridor(1, size=84), [0], 30)
+    list(learner.loop())
+    assert learner.updates == 5
+    print(*(learner.recent[name][0] for name in ("q_loss", "sf_loss", "pf_loss", "recon_loss")))
+"""
+    environment = os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16", "PYTHONPATH": os.pathsep.join(sys.path)}
+    out = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    full, half = np.array([line.split() for line in out.stdout.splitlines()], float)
+    np.testing.assert_allclose(half, full, rtol=0.05, atol=1e-4)  # of the first update, on the same batch
+    assert not np.array_equal(half, full)
+
+
+def test_an_update_takes_one_pass_of_theta_over_s_and_one_of_the_target_over_s_and_the_next():
+    learner, _ = learn(DQN(**TINY), steps=120)
+    passes = []
+    for name in ("online", "target"):
+        encoder = getattr(learner, name).encoder
+        encoder.register_forward_hook(lambda module, inputs, out, name=name: passes.append((name, out.shape[1])))
+    learner.update()
+    assert sorted(passes) == [("online", 32), ("target", 64)]
+
+
+def test_several_environments_take_one_pass_to_act():
+    learner = Learner(DQN(**TINY | {"envs": 3, "epsilon": 0.0}), Corridor(3), [0], 30)
+    passes = []
+    learner.online.encoder.register_forward_hook(lambda module, inputs, out: passes.append(out.shape[:2]))
+    learner.act(learner.stacks, 0.0, learner.rngs)
+    assert passes == [(1, 3)]
+
+
+def test_sf_and_pf_losses_of_an_update_leave_the_encoder_alone_and_the_reconstruction_does_not():
+    def moved(**weights):
+        learner, _ = learn(DQN(**TINY | {"w_q": 0.0, "w_sf": 0.0, "w_pf": 0.0, "w_recon": 0.0} | weights), steps=110)
+        first = Learner(learner.settings, Corridor(), [0], 10).online
+        now = dict(learner.online.named_parameters())
+        return {name.split(".")[0] for name, p in first.named_parameters() if not torch.equal(p, now[name])}
+
+    assert moved(w_sf=1.0, w_pf=1.0) == {"psi", "xi"}
+    assert moved(w_recon=1.0) == {"encoder", "decoder"}
+
+
+def test_the_preset_for_small_tasks_is_what_it_should_be():
+    s = DQN(preset="small")
+    assert (s.optimiser, s.rate, s.eps, s.target, s.polyak) == ("adam", 5e-4, 1e-6, "polyak", 0.01)
+    assert (s.epsilon, s.epsilon_fraction, s.train_every) == (0.05, 0.05, 8)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"beta": "abc"}, "beta must be a number, not 'abc'"),
+        ({"gamma": None}, "gamma must be a number, not None"),
+        ({"mmc": True}, "mmc must be a number, not True"),
+        ({"envs": None}, "envs must be a whole number of at least 1, not None"),
+        ({"device": None}, "device must be auto, cpu or cuda, not None"),
+    ],
+    ids=str,
+)
+def test_a_setting_of_another_kind_is_one_clear_line(setting, message):
+    with pytest.raises(ValueError, match=message):
+        DQN(**setting)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is such a device here")
+@pytest.mark.parametrize("device", ["cuda", "gpu"])
+def test_a_device_that_is_not_there_is_one_clear_line(device):
+    with pytest.raises(ValueError, match=rf"device {device} cannot be used here \(.*\); use auto, cpu or cuda"):
+        Learner(DQN(**TINY | {"device": device}), Corridor(), [0], 10)
+
+
+def test_rmsprop_off_the_cpu_does_the_same():
+    """By the operations that a GPU would do, on the CPU."""
+    g = torch.Generator().manual_seed(0)
+    start, gradients = torch.randn(50, generator=g), torch.randn(5, 50, generator=g)
+
+    class Elsewhere(torch.Tensor):
+        device = torch.device("meta")
+
+    results = []
+    for kind in (torch.Tensor, Elsewhere):
+        p = start.clone().as_subclass(kind).requires_grad_()
+        optimiser = RMSprop([p], 0.01)
+        for gradient in gradients:
+            p.grad = gradient.clone().as_subclass(kind)
+            optimiser.step()
+        results.append(p.detach().as_subclass(torch.Tensor))
+    torch.testing.assert_close(*results, rtol=1e-5, atol=1e-7)
+
+
 def test_bf16_that_would_crash_is_one_clear_line(monkeypatch):
     check_bf16.cache_clear()
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], -signal.SIGILL))
@@ -270,7 +370,11 @@ def test_lanes_side_by_side_are_the_runs_of_their_seeds():
 
 def test_the_bonus_paid_is_the_one_of_the_states_and_the_target_network():
     agent = DQN(**TINY | {"scale": "none", "beta": 2.0, "learning_starts": 1000})
-    learner, _ = learn(agent, steps=20)
+    learner = Learner(agent, Corridor(), [0], 20)
+    with torch.no_grad():
+        for parameter in learner.online.parameters():
+            parameter.add_(0.5)  # unlike those of the target network
+    list(learner.loop())
     (replay,) = learner.replays
     batch = replay.transitions_at(np.array([3]))
     frames = torch.from_numpy(batch.frames / 255).float().unsqueeze(0)
@@ -299,9 +403,19 @@ def test_epsilon_falls_in_a_line():
 
 
 def test_polyak_and_periodic_targets_follow_as_they_should():
-    learner, _ = learn(DQN(**TINY | {"target": "periodic", "target_every": 120}), steps=130)
+    learner = Learner(DQN(**TINY | {"target": "periodic", "target_every": 120}), Corridor(), [0], 200)
     online, target = learner.online.q.weight, learner.target.q.weight
-    assert not torch.equal(online, target)  # it learned on after the copy at step 120
+    first = target.clone()
+    for _ in range(119):
+        learner.advance()
+    assert learner.updates > 0
+    assert torch.equal(target, first)
+    learner.advance()  # the copy at step 120
+    assert torch.equal(target, online)
+    assert not torch.equal(target, first)
+    for _ in range(10):
+        learner.advance()
+    assert not torch.equal(online, target)  # it learns on
     before, now = target.clone(), online.clone()
     learner._follow(0.25)
     torch.testing.assert_close(target, 0.75 * before + 0.25 * now)

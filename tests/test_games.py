@@ -1,5 +1,6 @@
-"""The six games of the paper with its five agents: finite throughout, and the same after a resume in the middle."""
+"""The six games of the paper with its five agents: finite throughout, also after a resume in the middle."""
 
+import contextlib
 import os
 import shutil
 
@@ -15,6 +16,7 @@ from spie.envs.atari import GAMES, make_atari
 torch.set_num_threads(1)
 AGENTS = ("dqn", "dqn-mmc", "rnd", "dqn-sr", "dqn-sf-pf")
 STEPS = 2000
+SIZES = {"stack": 4, "envs": 4, "replay": 1000, "batch": 4, "learning_starts": 1000, "train_every": 20}
 
 
 class Stop(Exception):
@@ -22,7 +24,7 @@ class Stop(Exception):
 
 
 def stop(report):
-    if report.step >= 0.6 * STEPS:
+    if report.step >= 0.8 * STEPS:
         raise Stop
 
 
@@ -40,16 +42,41 @@ def folder(tmp_path, monkeypatch):
     shutil.rmtree(tmp_path)
 
 
+def last_checkpoint(folder):
+    return checkpoint.load(checkpoint.checkpoints(folder / "checkpoints")[0])
+
+
 @pytest.mark.parametrize("agent", AGENTS)
 def test_every_agent_plays_every_game_and_resumes_in_the_middle(game, agent, folder):
-    sizes = {"stack": 4, "envs": 4, "replay": 1000, "batch": 4, "learning_starts": 1000, "train_every": 20}
-    settings = DQN.named(agent, preset="small", **sizes)
+    settings = DQN.named(agent, preset="small", **SIZES)
     with pytest.raises(Stop):
-        train(settings, game, STEPS, 0, folder, progress=stop, checkpoint_steps=STEPS // 2)
+        train(settings, game, STEPS, 0, folder, progress=stop, checkpoint_steps=1500)
+    middle = last_checkpoint(folder)
+    assert (middle.values["step"], middle.values["updates"]) == (1500, 26)
     trace = resume(folder, game, checkpoint_steps=STEPS)
-    last = checkpoint.load(checkpoint.checkpoints(folder / "checkpoints")[0])
+    last = last_checkpoint(folder)
     assert last.values["step"] == STEPS
     assert last.values["updates"] == 51
     assert trace.episode_steps.shape[1] >= 8
     assert all(np.isfinite(array).all() for array in last.weights.values())
     assert np.isfinite(last.arrays["replay0.slots"]["total"]).all()
+
+
+@pytest.mark.parametrize("agent", ["dqn-sf-pf", "rnd"])
+def test_a_game_that_is_resumed_is_the_unbroken_one_bit_for_bit(agent, tmp_path):
+    settings = DQN.named(agent, preset="small", **SIZES)
+    options = {"frame_skip": 1, "max_frames": 200}
+    for name in ("whole", "broken"):
+        progress, often = (stop, 1500) if name == "broken" else (None, STEPS)
+        with pytest.raises(Stop) if progress else contextlib.nullcontext():
+            train(
+                settings, "Venture", STEPS, 0, tmp_path / name,
+                options=options, progress=progress, checkpoint_steps=often,
+            )  # fmt: skip
+    resume(tmp_path / "broken", checkpoint_steps=STEPS)
+    whole, broken = last_checkpoint(tmp_path / "whole"), last_checkpoint(tmp_path / "broken")
+    for ours, theirs in ((broken.weights, whole.weights), (broken.arrays, whole.arrays)):
+        assert ours.keys() == theirs.keys()
+        assert [name for name in ours if ours[name].tobytes() != theirs[name].tobytes()] == []
+    monitors = [(tmp_path / name / "monitor.csv").read_bytes() for name in ("whole", "broken")]
+    assert monitors[0] == monitors[1]

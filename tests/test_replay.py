@@ -168,3 +168,23 @@ def test_a_damaged_or_missing_segment_is_named(tmp_path):
     path.write_bytes(content[:-1])
     with pytest.raises(ValueError, match=r"frames-000000.u8 is missing or too short"):
         Replay(100, SHAPE, envs=2).restore(arrays, values, tmp_path, segments)
+
+
+def test_it_is_ready_once_something_can_be_sampled_and_not_before():
+    """Where an episode was longer than the replay, its last transitions are finished, but their stacks are gone."""
+    replay = Replay(30, SHAPE, stack=4)
+    rng = np.random.default_rng(0)
+    heard = []
+    for t in range(90):
+        replay.add(0, frame(t), 0, 0, 0)
+        if t == 44:
+            replay.end(0, frame(t))
+        ready = replay.ready(finished=True)
+        heard.append((ready, replay.finished > 0))
+        if ready:
+            replay.sample(4, rng, finished=True)
+        else:
+            with pytest.raises(ValueError, match="no transition to sample yet"):
+                replay.sample(4, rng, finished=True)
+    assert (False, True) in heard
+    assert (True, True) in heard

@@ -173,31 +173,45 @@ class Endless:
             time.sleep(0.01)
 
 
-def test_workers_end_when_the_command_is_killed(tmp_path):
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one worker would wait for another")
+@pytest.mark.parametrize("how", ["kill", "ctrl-c", "error"])
+def test_workers_end_with_the_command_and_begin_nothing_more(tmp_path, how):
     program = """
 import sys, spie
-from test_run import Endless
+from test_run import Endless, Failing
 from spie.run import Run, execute
 from spie.store import Store
 
 if __name__ == "__main__":
-    runs = [Run("", "", Endless(sys.argv[1]), spie.riverswim(), steps, 1) for steps in (1, 2)]
-    with Store(sys.argv[1] + "/r.db") as store:
+    folder, how = sys.argv[1:]
+    first = Failing(folder) if how == "error" else Endless(folder)
+    agents = [first, *[Endless(folder)] * 9]
+    runs = [Run("", "", agent, spie.riverswim(), steps, 1) for steps, agent in enumerate(agents, 1)]
+    with Store(folder + "/r.db") as store:
         list(execute(runs, store, "processes"))
 """
     (tmp_path / "command.py").write_text(program)
     here = os.pathsep.join([os.path.dirname(__file__), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, str(tmp_path / "command.py"), str(tmp_path)]
-    process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": here})
+    command = [sys.executable, str(tmp_path / "command.py"), str(tmp_path), how]
+    process = subprocess.Popen(
+        command, env=os.environ | {"PYTHONPATH": here}, start_new_session=True, stderr=subprocess.PIPE, text=True
+    )
 
     def times():
         return [path.stat().st_mtime for path in tmp_path.glob("worker-*")]
 
     try:
         assert within_a_minute(times)
-    finally:
-        process.kill()
-        process.wait()
+        if how == "kill":
+            process.kill()
+        elif how == "ctrl-c":
+            os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
+    if how == "error":
+        assert "ValueError: it fails" in errors
 
     def quiet():
         before = times()
@@ -205,6 +219,17 @@ if __name__ == "__main__":
         return times() == before
 
     assert within_a_minute(quiet)
+    assert len(times()) <= (os.cpu_count() or 1)  # no more than had begun
+
+
+@dataclass(frozen=True)
+class Failing(Endless):
+    """As soon as another one is at work."""
+
+    def run(self, task, steps, seeds, threads=None):
+        while not list(Path(self.folder).glob("worker-*")):
+            time.sleep(0.01)
+        raise ValueError("it fails")
 
 
 def within_a_minute(holds):

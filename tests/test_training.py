@@ -1,4 +1,5 @@
 import csv
+import fcntl
 import json
 import shutil
 import signal
@@ -7,16 +8,18 @@ import sys
 import time
 from functools import partial
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from gymnasium.vector import AutoresetMode
 
 from corridor import Corridor
-from spie.agents import checkpoint, deep
+from spie.agents import checkpoint, deep, training
 from spie.agents.checkpoint import checkpoints
 from spie.agents.deep import DQN
 from spie.agents.replay import segment_name
-from spie.agents.training import read_run, resume, train
+from spie.agents.training import Task, player, read_run, resume, train
 from spie.envs.images import GymnasiumImages, make_images
 from spie.store import Store
 
@@ -109,29 +112,36 @@ def test_a_run_without_a_checkpoint_starts_from_the_beginning(unbroken, tmp_path
 def test_killed_processes_leave_a_run_that_can_be_resumed(tmp_path):
     """kill -9 at random moments; `python -c` because a test process must not die."""
     program = f"""
-import sys
+import shutil
+from pathlib import Path
 from spie.agents.deep import DQN
 from spie.agents.training import train, resume
 folder = Path({str(tmp_path / "run")!r})
-print("begin", flush=True)
-if folder.exists():
-    resume(folder, checkpoint_steps=30)
+
+def report(state):
+    print(state.step, flush=True)
+
+if (folder / "run.json").exists():
+    resume(folder, progress=report, checkpoint_steps=20)
 else:
-    train(DQN(**{SMALL!r}), "four-rooms", {STEPS}, 1, folder, checkpoint_steps=30)
+    shutil.rmtree(folder, ignore_errors=True)
+    train(DQN(**{SMALL!r}), "four-rooms", {STEPS}, 1, folder, progress=report, checkpoint_steps=20)
 """
     rng = np.random.default_rng(int(time.time()))  # any moment has to do
-    for wait in rng.uniform(0, 1.5, 2):
+    alive = []
+    for steps in (40, 60, 50):  # it gets so far at least, then some more
         process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
-        process.stdout.readline()
-        time.sleep(wait)
+        first = int(process.stdout.readline())
+        while int(process.stdout.readline()) < first + steps:
+            pass
+        time.sleep(rng.uniform(0, 0.2))
+        alive.append(process.poll() is None)
         process.send_signal(signal.SIGKILL)
         process.wait()
         process.stdout.close()
-    if (tmp_path / "run" / "run.json").exists():
-        resume(tmp_path / "run")
-    else:
-        shutil.rmtree(tmp_path / "run", ignore_errors=True)
-        train(agent(), "four-rooms", STEPS, 1, tmp_path / "run")
+    assert all(alive)
+    assert checkpoints(tmp_path / "run" / "checkpoints")
+    resume(tmp_path / "run")
     train(agent(), "four-rooms", STEPS, 1, tmp_path / "whole")
     same(result(tmp_path / "whole"), result(tmp_path / "run"))
 
@@ -165,8 +175,11 @@ def damage(kind, path):
         (path / "0.npy").unlink()
     elif kind == "no manifest":
         (path / "manifest.json").write_text("{")
-    elif kind == "newer":
-        (path / "manifest.json").write_text(json.dumps(manifest | {"format": 99}))
+    elif kind == "another format":
+        (path / "manifest.json").write_text(json.dumps(manifest | {"format": "zip"}))
+    elif kind == "step of another kind":
+        manifest["values"]["step"] = "x"
+        (path / "manifest.json").write_text(json.dumps(manifest))
     elif kind == "elsewhere":
         manifest["files"]["../../run.json"] = {"size": 1, "sha256": ""}
         (path / "manifest.json").write_text(json.dumps(manifest))
@@ -193,7 +206,8 @@ KINDS = {
     "flipped bit": "0.npy is missing or not what was written",
     "file missing": "0.npy is missing or not what was written",
     "no manifest": "its manifest cannot be read",
-    "newer": "was written by a newer spie",
+    "another format": "was written by something else than spie (format 'zip', ours is 1)",
+    "step of another kind": "invalid literal for int",
     "elsewhere": "names a file of another kind: '../../run.json'",
     "pickle": "cannot be read",
     "huge": "cannot be read",
@@ -225,6 +239,61 @@ def test_a_bad_checkpoint_is_one_line_and_the_one_before_it_is_used(kind, two_ch
     same(result(unbroken[0]), result(folder))
 
 
+def test_a_checkpoint_of_a_newer_spie_is_named_and_kept(two_checkpoints, tmp_path):
+    folder = shutil.copytree(two_checkpoints, tmp_path / "run")
+    newest, previous = checkpoints(folder / "checkpoints")
+    manifest = json.loads((newest / "manifest.json").read_text())
+    (newest / "manifest.json").write_text(json.dumps(manifest | {"format": 99}))
+    cure = rf"update spie, or remove it to go on from {previous.name}$"
+    with pytest.raises(ValueError, match=rf"{newest.name} was written by a newer spie .*; {cure}"):
+        resume(folder, Corridor(2))
+    assert newest.exists()
+
+
+def test_a_folder_in_which_another_process_trains_is_left_alone(two_checkpoints, unbroken, tmp_path):
+    folder = shutil.copytree(two_checkpoints, tmp_path / "run")
+    with open(folder / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(ValueError, match="is being trained by another process; wait for it, or stop it"):
+            resume(folder, Corridor(2))
+    resume(folder, Corridor(2))
+    same(result(unbroken[0]), result(folder))
+
+
+def test_a_monitor_file_that_somebody_cut_is_written_anew(two_checkpoints, unbroken, tmp_path):
+    folder = shutil.copytree(two_checkpoints, tmp_path / "run")
+    (folder / "monitor.csv").write_text("#")
+    resume(folder, Corridor(2))
+    same(result(unbroken[0]), result(folder))
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [({"steps": "many"}, "steps is 'many'"), ({"seed": None}, "seed is None"), ({"settings": {"beta": "x"}}, "beta")],
+    ids=str,
+)
+def test_a_run_json_that_somebody_spoiled_is_one_clear_line(change, why, two_checkpoints, tmp_path):
+    folder = shutil.copytree(two_checkpoints, tmp_path / "run")
+    run = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(run | change))
+    with pytest.raises(ValueError, match=rf"run\.json cannot be read \(.*{why}.*\); start the run anew"):
+        resume(folder, Corridor(2))
+
+
+def test_a_map_that_was_edited_is_another_one(tmp_path):
+    maze = tmp_path / "maze.txt"
+    maze.write_text("S..\n...\n..G\n")
+    with pytest.raises(Stop):
+        train(agent(envs=1), str(maze), 150, 1, tmp_path / "run", progress=stop_at(50), checkpoint_steps=20)
+    before = Task(str(maze), {}).digest
+    maze.write_text("S..\n.#.\n..G\n")
+    assert Task(str(maze), {}).digest != before
+    with pytest.raises(ValueError, match=r"maze\.txt has changed since .* began; bring it back, or start anew"):
+        resume(tmp_path / "run")
+    with pytest.raises(ValueError, match=r"maze\.txt has changed since"):
+        player(tmp_path / "run", print)
+
+
 def test_where_no_checkpoint_can_be_used_it_says_so(two_checkpoints, tmp_path):
     folder = shutil.copytree(two_checkpoints, tmp_path / "run")
     damage("frames gone", checkpoints(folder / "checkpoints")[0])
@@ -253,7 +322,8 @@ def test_the_curves_have_the_tags_that_people_know(unbroken):
     assert {
         "rollout/ep_rew_mean", "rollout/ep_len_mean", "rollout/exploration_rate", "train/loss", "train/learning_rate",
         "train/n_updates", "train/sf_loss", "train/pf_loss", "train/recon_loss", "time/fps", "intrinsic/raw_mean",
-        "intrinsic/raw_std", "intrinsic/scaled_mean", "intrinsic/log_visits_corr", "explore/coverage",
+        "intrinsic/raw_std", "intrinsic/scaled_mean", "intrinsic/scaled_std", "intrinsic/log_visits_corr",
+        "explore/coverage",
     } <= set(events.Tags()["scalars"])  # fmt: skip
     assert events.Scalars("explore/coverage")[-1].step == STEPS
     assert 0 < events.Scalars("explore/coverage")[-1].value <= 1
@@ -305,7 +375,46 @@ def test_an_option_that_an_environment_does_not_have_is_one_clear_line():
         make_images("four-rooms", colour=True)
 
 
+def test_frames_are_counted_in_steps_of_the_frame_skip():
+    still = agent(learning_starts=10**6, envs=1)
+    assert still.run("freeway", frames=53).steps.tolist() == [10]
+    assert still.run("freeway", frames=53, frame_skip=4).steps.tolist() == [13]
+    assert still.run("ALE/Pong-v5", frames=50).steps.tolist() == [10]  # a game that the paper has not
+
+
 # -- Mistakes
+
+
+class Vectors(Corridor):
+    def __init__(self, shape, dtype=np.uint8, mode=AutoresetMode.DISABLED):
+        super().__init__(2)
+        self.single_observation_space = gym.spaces.Box(0, 255, shape, dtype)
+        self.metadata = {"autoreset_mode": mode}
+
+
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        (Vectors((4,), np.float32), r"observations are Box \[4\] of float32; DQN needs single grey images"),
+        (Vectors((12, 12, 3)), r"observations are Box \[12, 12, 3\] of uint8; DQN needs single grey images"),
+        (Vectors((12, 12), mode=AutoresetMode.SAME_STEP), "resets itself within a step, and so hides the last frame"),
+    ],
+)
+def test_a_vector_environment_of_another_kind_is_one_clear_line(env, message, tmp_path):
+    for out in (None, tmp_path / "run"):
+        with pytest.raises(ValueError, match=message):
+            agent().run(env, 10, seed=0, out=out)
+
+
+def test_memory_is_counted_for_all_seeds_and_a_replay_on_disk_needs_a_folder(monkeypatch):
+    monkeypatch.setattr("spie.agents.lanes.machine_memory", lambda: 2e9)
+    agent(replay=10**6).run("four-rooms", 5, seeds=2)
+    with pytest.raises(
+        ValueError, match=r"12 replays of 1,000,000 steps each would need 5\.\d GB and this machine has 2"
+    ):
+        training.check_fits(agent(replay=10**6), make_images("four-rooms"), 10**7, seeds=12)
+    with pytest.raises(ValueError, match=r"replay_on_disk needs a folder: give out=\.\.\."):
+        agent(replay_on_disk=True).run("four-rooms", 5)
 
 
 def test_mistakes_of_a_run_are_one_clear_line(unbroken, tmp_path, monkeypatch):
@@ -380,7 +489,17 @@ def test_train_resume_evaluate_and_play(spie, tmp_path):
         (["train", "four-rooms", "batch", "--steps", "9"], '"batch" is no setting; settings are key=value'),
         (["train", "CartPole-v1", "--steps", "9"], "not an image"),
         (["train", "four-rooms", "--steps", "9", "--out", "/dev/null"], "/dev/null exists and is not a run of spie"),
-        (["train", "Freeway", "--steps", "9000000", "replay=9000000"], "would need"),
+        (
+            ["train", "Freeway", "--steps", "9000000", "replay=9000000"],
+            "GB; set replay_on_disk=true (memory-mapped), or",
+        ),
+        (["train", "four-rooms", "beta=abc", "--steps", "9"], "beta must be a number, not 'abc'"),
+        (["train", "four-rooms", "device=gpu", "--steps", "9"], "device gpu cannot be used here"),
+        (
+            ["train", "four-rooms", "max_steps=few", "--steps", "9"],
+            "max_steps is few; give a whole number of 1 or more",
+        ),
+        (["train", "Freeway", "frame_skip=2.5", "--steps", "9"], "frame_skip 2.5 and max_frames 18000 must be whole"),
         (["resume", "nowhere"], "nowhere is not a run of spie"),
         (["evaluate", "nowhere", "--episodes", "0"], "--episodes must lie between 1 and 100,000, not 0"),
         (["play", "nowhere", "-o", "film.png"], "a film is a .gif"),

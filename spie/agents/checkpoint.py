@@ -33,6 +33,10 @@ class CheckpointError(ValueError):
     """A checkpoint cannot be used; the message says why."""
 
 
+class NewerError(CheckpointError):
+    """It is not damaged, but a newer spie wrote it."""
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """What a checkpoint holds, apart from the replay's frames."""
@@ -118,8 +122,10 @@ def read_manifest(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{path} is damaged: its manifest cannot be read") from error
     if version != FORMAT:
-        kind = "a newer spie" if isinstance(version, int) and version > FORMAT else "something else than spie"
-        raise CheckpointError(f"{path} was written by {kind} (format {version!r}, ours is {FORMAT}); update spie")
+        newer = isinstance(version, int) and version > FORMAT
+        kind = "a newer spie" if newer else "something else than spie"
+        line = f"{path} was written by {kind} (format {version!r}, ours is {FORMAT}); update spie"
+        raise NewerError(line) if newer else CheckpointError(line)
     return dict(manifest)
 
 

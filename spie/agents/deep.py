@@ -139,7 +139,7 @@ class DQN:
             raise unknown("bonus of DQN", self.bonus, _BONUSES)
         defaults = {"norm": "l1"} | PRESETS[self.preset] | _BONUSES[self.bonus]
         for field in dataclasses.fields(self):
-            if getattr(self, field.name) is None:
+            if getattr(self, field.name) is None and field.name in defaults:
                 object.__setattr__(self, field.name, defaults[field.name])
         self._check()
 
@@ -162,6 +162,12 @@ class DQN:
         for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise unknown(f"{name} of DQN", getattr(self, name), map(str, known))
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.type is float and (isinstance(value, bool) or not isinstance(value, int | float)):
+                raise ValueError(f"DQN: {field.name} must be a number, not {value!r}")
+        if not isinstance(self.device, str):
+            raise ValueError(f"DQN: device must be auto, cpu or cuda, not {self.device!r}")
         for name in ("stack", "envs", "batch", "train_every", "target_every", "replay", "epsilon_frames"):
             if not _whole(getattr(self, name), 1):
                 raise ValueError(f"DQN: {name} must be a whole number of at least 1, not {getattr(self, name)}")
@@ -229,7 +235,7 @@ class DQN:
             return training.train(self, env, steps, lanes[0], out, **where)
         task = training.Task(env, options).make(self.envs * len(lanes)) if isinstance(env, str) else env
         steps = steps_of(steps, frames, task)
-        training.check_fits(self, task, steps * len(lanes))
+        training.check_fits(self, task, steps, len(lanes))
         return run_stacked(self, task, lanes, steps)
 
 

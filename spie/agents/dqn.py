@@ -26,6 +26,7 @@ from spie.agents import bonuses
 from spie.agents.networks import Network, architecture, tiles
 from spie.agents.optimisers import Adam, RMSprop
 from spie.agents.replay import Replay
+from spie.envs.images import image_shape
 from spie.rewards import get_reward
 
 if TYPE_CHECKING:
@@ -79,6 +80,18 @@ def on_threads(n: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def device_of(name: str) -> str:
+    """A device that there is; "auto": cuda where there is one."""
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        why = str(error).partition("\n")[0].partition(". ")[0]
+        raise ValueError(f"device {name} cannot be used here ({why}); use auto, cpu or cuda") from error
+    return name
 
 
 @functools.cache
@@ -152,11 +165,12 @@ class Learner:
         keep_memory()
         self.settings, self.env, self.steps = settings, env, steps
         self.lanes, self.envs = len(seeds), env.num_envs // len(seeds)
-        height, width = env.single_observation_space.shape
+        height, width = image_shape(env)
         self.actions = int(env.single_action_space.n)
         self.frame_skip = int(getattr(env, "frame_skip", 1))
-        self.device = settings.device if settings.device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
-
+        self.device = device_of(settings.device)
+        if settings.replay_on_disk and folder is None:
+            raise ValueError("replay_on_disk needs a folder: give out=..., or leave it off")
         if settings.precision == "bf16" and self.device == "cpu":
             check_bf16()
         words = [np.random.SeedSequence(seed).generate_state(3, np.uint64) >> np.uint64(1) for seed in seeds]
@@ -461,7 +475,7 @@ class Learner:
         self.length += 1
         episodes = self._end(over, terminal) if over.any() else []
         if self.step >= cfg.learning_starts:
-            ready = min(r.finished if cfg.mmc else r.transitions for r in self.replays) > 0
+            ready = all(r.ready(finished=cfg.mmc > 0) for r in self.replays)
             due = self.step // cfg.train_every - max(before, cfg.learning_starts - 1) // cfg.train_every if ready else 0
             for _ in range(due):
                 self.update()
@@ -576,9 +590,9 @@ class Learner:
         for name in _ARRAYS:
             getattr(self, name)[...] = arrays[name]
         self.scale.mean[...], self.scale.square[...] = arrays["scale.mean"], arrays["scale.square"]
-        self.scale.count, self.step, self.updates = values["scale"], values["step"], values["updates"]
-        if "phi" in arrays:
-            self.phi = torch.tensor(arrays["phi"], device=self.device)
+        self.scale.count, self.step, self.updates = (int(values[name]) for name in ("scale", "step", "updates"))
+        if self.phi is not None:
+            self.phi.copy_(torch.from_numpy(arrays["phi"]))
         for rng, state in zip(self.rngs, values["random"], strict=True):
             rng.bit_generator.state = state
         for lane, replay in enumerate(self.replays):
@@ -589,6 +603,8 @@ class Learner:
             self.env.set_state({name[4:]: array for name, array in arrays.items() if name.startswith("env.")})
         else:
             self.end_episodes()
+            frames_now, info = self.env.reset()
+            self._begin(frames_now, info, np.ones(self.env.num_envs, np.bool_))
 
 
 _ARRAYS = ("stacks", "reward", "length", "visits", "first_visit")

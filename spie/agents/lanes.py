@@ -1,5 +1,6 @@
 """Lanes: many runs of one kernel, each with a random stream of its own, spread over threads."""
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -50,12 +51,17 @@ def seed_array(seeds: int | Sequence[int]) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
+def machine_memory() -> float:
+    """Bytes of memory of this machine; infinite where the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError):
+        return math.inf
+
+
 def check_memory(n_bytes: float, what: str, cure: str) -> None:
     """Refuse what this machine's memory cannot hold, before it is tried."""
-    try:
-        have = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError):  # this system does not tell
-        return
+    have = machine_memory()
     if n_bytes > have:
         raise ValueError(f"{what} would need {n_bytes / 1e9:,.1f} GB and this machine has {have / 1e9:,.1f} GB; {cure}")
 

@@ -183,6 +183,13 @@ class Replay:
             slots = slots - self._slots["previous"][slots % self.capacity]
         return chain
 
+    def ready(self, *, finished: bool = False) -> bool:
+        """Whether there is anything to sample: the oldest transitions may have lost part of their stack."""
+        n = self.finished if finished else self.transitions
+        if n > (self.stack - 1) * len(self._episodes):
+            return True
+        return n > 0 and bool(self._usable(np.arange(self.oldest, self.head), finished).any())
+
     def sample(self, batch: int, rng: np.random.Generator, *, finished: bool = False) -> Batch:
         """Transitions at random; `finished`: only of episodes that have ended, whose return is therefore known."""
         slots = np.empty(0, np.int64)

@@ -33,7 +33,7 @@ def run_stacked(
             for episode in ended:
                 episodes[episode.lane].append(episode)
             if progress is not None and learner.step % (steps // 1000 + 1) == 0:
-                progress(learner.step / steps)
+                progress(min(1.0, learner.step / steps))
     return trace_of(learner, lanes, episodes)
 
 

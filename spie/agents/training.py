@@ -27,7 +27,7 @@ from spie.agents import checkpoint
 from spie.agents.deep import DQN, need_torch, steps_of
 from spie.agents.lanes import check_memory
 from spie.agents.replay import Replay
-from spie.envs.images import make_images
+from spie.envs.images import image_shape, make_images
 from spie.trace import Trace
 
 if TYPE_CHECKING:
@@ -46,7 +46,9 @@ class Task:
 
     @property
     def digest(self) -> str:
-        return hashlib.sha256(json.dumps([self.env, sorted(self.options.items())]).encode()).hexdigest()[:24]
+        """Of the name and the options; of a map in a file also of what it holds."""
+        text = [Path(self.env).read_text()] if "\n" not in self.env and Path(self.env).is_file() else []
+        return hashlib.sha256(json.dumps([self.env, sorted(self.options.items()), *text]).encode()).hexdigest()[:24]
 
     def make(self, n: int) -> Any:
         return make_images(self.env, n, **self.options)
@@ -101,9 +103,11 @@ def train(
         "steps": steps,
         "seed": seed,
         "threads": threads or default_threads(settings),
+        "digest": Task(env, options or {}).digest if isinstance(env, str) else None,
     }
-    checkpoint.write_json(folder / "run.json", run)
-    return _Training(folder, vector_env, progress, checkpoint_steps).run()
+    with _locked(folder):
+        checkpoint.write_json(folder / "run.json", run)
+        return _Training(folder, vector_env, progress, checkpoint_steps).run()
 
 
 def resume(
@@ -116,9 +120,11 @@ def resume(
 ) -> Trace:
     """Go on with a run where its last checkpoint left it, as if it had never stopped."""
     need_torch()
-    training = _Training(Path(folder), env, progress, checkpoint_steps)
-    training.restore(warn)
-    return training.run()
+    read_run(Path(folder))  # is it one?
+    with _locked(Path(folder)):
+        training = _Training(Path(folder), env, progress, checkpoint_steps)
+        training.restore(warn)
+        return training.run()
 
 
 def check_new(folder: Path) -> None:
@@ -133,6 +139,9 @@ def read_run(folder: Path) -> dict[str, Any]:
     """The run.json of a run."""
     try:
         run = json.loads((folder / "run.json").read_bytes())
+        for name, kind in _RUN.items():
+            if not isinstance(run[name], kind):
+                raise ValueError(f"{name} is {run[name]!r}")
         return {**run, "settings": DQN(**run["settings"])}
     except FileNotFoundError as error:
         raise ValueError(f"{folder} is not a run of spie: it has no run.json; start one with spie train") from error
@@ -142,22 +151,45 @@ def read_run(folder: Path) -> dict[str, Any]:
         ) from error
 
 
+_RUN = {"env": str | None, "options": dict, "settings": dict, "steps": int, "seed": int, "threads": int}
+
+
+def _env(spec: Mapping[str, Any], folder: Path, given: Any, n: int) -> Any:
+    """The environment of a run: the one that was given, or n copies by its name."""
+    if given is not None:
+        return given
+    if spec["env"] is None:
+        raise ValueError(f"{folder} was run on an environment object; give it again: resume({folder}, env)")
+    task = Task(spec["env"], spec["options"])
+    if spec.get("digest", task.digest) != task.digest:
+        raise ValueError(
+            f"{spec['env']} has changed since {folder} began; bring it back, or start anew with spie train"
+        )
+    return task.make(n)
+
+
 def default_threads(settings: DQN) -> int:
     """Small matrices gain nothing from a second thread."""
     return 1 if settings.network == "small" else os.cpu_count() or 1
 
 
-def check_fits(settings: DQN, env: Any, steps: int) -> int:
-    """The bytes that a run needs in memory; ValueError where there are not so many."""
-    shape = env.single_observation_space.shape
+def memory_for(settings: DQN, shape: tuple[int, int], steps: int) -> int:
+    """The bytes that one seed needs in memory, on images of a shape."""
     replay = 0 if settings.replay_on_disk else Replay.bytes_for(min(settings.replay, steps), shape)
     networks = {"paper": 26.4e6, "nature": 6.6e6, "small": 2e6}[settings.network] * 4 * 5  # two, gradient, optimiser
+    return int(replay + networks)
+
+
+def check_fits(settings: DQN, env: Any, steps: int, seeds: int = 1) -> int:
+    """The bytes that a run needs in memory; ValueError where there are not so many, or the env shows no images."""
+    needed = seeds * memory_for(settings, image_shape(env), steps)
+    each = f"{seeds} replays of {min(settings.replay, steps):,} steps each"
     check_memory(
-        replay + networks,
-        f"a replay of {min(settings.replay, steps):,} steps",
+        needed,
+        f"a replay of {min(settings.replay, steps):,} steps" if seeds == 1 else each,
         "set replay_on_disk=true (memory-mapped), or a smaller replay=N",
     )
-    return int(replay + networks)
+    return needed
 
 
 @dataclass(frozen=True)
@@ -209,7 +241,7 @@ def player(folder: Path, warn: Callable[[str], None], env: Any = None) -> "Learn
     for path in found:
         try:
             content = checkpoint.load(path)
-            env = env if spec["env"] is None else Task(spec["env"], spec["options"]).make(1)
+            env = _env(spec, folder, env, 1)
             learner = Learner(settings, env, [spec["seed"] + 1], spec["steps"])  # not the episodes it has learned from
             learner.load_weights(content.weights)
             learner.step = content.values["step"]
@@ -240,11 +272,7 @@ class _Training:
         self.folder, self.progress, self.checkpoint_steps = folder, progress, checkpoint_steps
         self.spec = read_run(folder)
         self.settings: DQN = self.spec["settings"]
-        if env is None:
-            if self.spec["env"] is None:
-                raise ValueError(f"{folder} was run on an environment object; give it again: resume({folder}, env)")
-            env = Task(self.spec["env"], self.spec["options"]).make(self.settings.envs)
-        self.env = env
+        self.env = _env(self.spec, folder, env, self.settings.envs)
         self.learner = self._learner()
         self.episodes: list[Episode] = []
         self.seconds = 0.0  # of all sessions
@@ -282,6 +310,9 @@ class _Training:
                 rows = content.arrays["episodes"].tolist()
                 self.episodes = [Episode(int(a), int(b), int(c), r, int(d), bool(e)) for a, b, c, r, d, e in rows]
                 self.seconds, self.written = float(values["seconds"]), int(values["monitor"])
+            except checkpoint.NewerError as error:  # whose progress is not ours to throw away
+                rest = f", or remove it to go on from {found[i + 1].name}" if i + 1 < len(found) else ""
+                raise ValueError(f"{error}{rest}") from error
             except (ValueError, KeyError, TypeError, IndexError, AttributeError, RuntimeError, MemoryError) as error:
                 why = str(error).partition("\n")[0]
                 warn(f"{path}: {why.removeprefix(f'{path} ')}; {following}")
@@ -316,7 +347,7 @@ class _Training:
             for ended in learner.loop():
                 for episode in ended:
                     self.episodes.append(episode)
-                    self.written += monitor.write(f"{episode.reward:.10g},{episode.length},{episode.step}\n")
+                    self.written += monitor.write(_line(episode))
                 now = time.monotonic()
                 self.seconds = before + now - began
                 if learner.step - last_report >= steps / REPORTS or learner.step >= steps:
@@ -330,7 +361,7 @@ class _Training:
                 if self.checkpoint_steps is None:
                     due = now - saved >= pause
                 else:
-                    due = learner.step % self.checkpoint_steps < self.settings.envs
+                    due = learner.step % self.checkpoint_steps < learner.envs
                 if due or interrupted or learner.step >= steps:
                     monitor.flush()
                     os.fsync(monitor.fileno())
@@ -346,10 +377,10 @@ class _Training:
         """monitor.csv, cut back to what the checkpoint knew; Stable-Baselines3's columns, but t counts steps."""
         path = self.folder / "monitor.csv"
         with open(path, "a+", newline="") as file:
-            if self.written == 0:
+            if self.written == 0 or os.fstat(file.fileno()).st_size < self.written:  # none yet, or somebody cut it
                 file.truncate(0)
                 header = json.dumps({"t_start": 0, "env_id": self.spec["env"], "t": "steps"})
-                self.written = file.write(f"#{header}\nr,l,t\n")
+                self.written = file.write("".join([f"#{header}\nr,l,t\n", *map(_line, self.episodes)]))
             else:
                 file.truncate(self.written)
             file.seek(0, os.SEEK_END)
@@ -373,12 +404,33 @@ class _Training:
         if "bonus" in recent:
             bonus = recent["bonus"]
             curves |= {"intrinsic/raw_mean": float(bonus.mean()), "intrinsic/raw_std": float(bonus.std())}
-            curves["intrinsic/scaled_mean"] = float(recent["scaled_bonus"].mean())
+            scaled = recent["scaled_bonus"]
+            curves |= {"intrinsic/scaled_mean": float(scaled.mean()), "intrinsic/scaled_std": float(scaled.std())}
             if "log_visits" in recent and bonus.std() > 0 and recent["log_visits"].std() > 0:
                 curves["intrinsic/log_visits_corr"] = float(np.corrcoef(bonus, recent["log_visits"])[0, 1])
         if learner.n_states:
             curves["explore/coverage"] = float((learner.first_visit >= 0).mean())
         return curves
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Nobody else trains in this folder meanwhile; a process that is killed holds it no longer."""
+    try:
+        import fcntl
+    except ImportError:  # Windows has none
+        yield
+        return
+    with open(folder / ".lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ValueError(f"{folder} is being trained by another process; wait for it, or stop it") from error
+        yield
+
+
+def _line(episode: "Episode") -> str:
+    return f"{episode.reward:.10g},{episode.length},{episode.step}\n"
 
 
 class Curves:

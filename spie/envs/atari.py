@@ -45,9 +45,10 @@ class AtariVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
     def __init__(
         self, game: str, rngs: list[np.random.Generator], frame_skip: int, max_frames: int, sticky: float
     ) -> None:
-        if frame_skip < 1 or max_frames < 1 or not 0 <= sticky < 1:
+        whole = all(isinstance(n, int) and n >= 1 for n in (frame_skip, max_frames))
+        if not whole or not isinstance(sticky, int | float) or not 0 <= sticky < 1:
             raise ValueError(
-                f"{game}: frame_skip {frame_skip} and max_frames {max_frames} must be 1 or more, "
+                f"{game}: frame_skip {frame_skip} and max_frames {max_frames} must be whole numbers of 1 or more, "
                 f"sticky {sticky} in [0, 1)"
             )
         rom = _rom(game)

@@ -104,6 +104,23 @@ class GymnasiumImages(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64],
         return self._frames.copy(), rewards, terminated, truncated, {}
 
 
+def image_shape(env: Any) -> tuple[int, int]:
+    """(height, width) of the single frames that a VectorEnv gives; ValueError where it does not give such."""
+    space = env.single_observation_space
+    shape: tuple[int, ...] = space.shape or ()
+    if not isinstance(space, gym.spaces.Box) or space.dtype != np.uint8 or len(shape) != 2:
+        raise ValueError(
+            f"observations are {type(space).__name__} {list(shape)} of {space.dtype}; DQN needs single grey images, "
+            "Box of uint8, height x width: it stacks them itself"
+        )
+    if env.metadata.get("autoreset_mode") == gym.vector.AutoresetMode.SAME_STEP:
+        raise ValueError(
+            "the environment resets itself within a step, and so hides the last frame of an episode; make it with "
+            "autoreset_mode=AutoresetMode.DISABLED"
+        )
+    return shape[0], shape[1]
+
+
 def grey(frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """An image [H, W], [H, W, 1] or [H, W, 3] as its luminance [H, W]."""
     if frame.ndim == 2:

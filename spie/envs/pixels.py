@@ -181,8 +181,8 @@ def _draw(cumulative: NDArray[np.float64], rngs: Sequence[np.random.Generator]) 
 
 def _task(name: str | Path, max_steps: int | None) -> tuple[MDP, int | None]:
     """The MDP and the episode cap of a task."""
-    if max_steps is not None and max_steps < 1:
-        raise ValueError(f"{name}: max_steps is {max_steps}; give 1 or more")
+    if max_steps is not None and not (isinstance(max_steps, int) and max_steps >= 1):
+        raise ValueError(f"{name}: max_steps is {max_steps}; give a whole number of 1 or more")
     if str(name).startswith("deep-sea-"):
         depth = str(name).removeprefix("deep-sea-")
         if not depth.isdecimal():

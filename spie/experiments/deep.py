@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from spie.agents.checkpoint import checkpoints
 from spie.agents.deep import DQN
+from spie.agents.lanes import machine_memory
+from spie.agents.training import memory_for
 from spie.envs.atari import make_atari
 from spie.envs.pixels import make_pixels
 from spie.experiments import paper
@@ -22,7 +23,7 @@ from spie.trace import Trace
 if TYPE_CHECKING:
     from spie.agents.networks import Layer
 
-ATARI_SHAPE = (4, 84, 84)
+ATARI_SHAPE: tuple[int, int, int] = (4, 84, 84)
 PAPER_FRAMES = 10**8
 SMALL_TIER, LEAST_FRAMES = 20_000, 1_000
 RECON_GAME = "montezuma-revenge"
@@ -116,6 +117,11 @@ class OnAtari:
     def num_gpus(self) -> int:
         return self.agent.num_gpus
 
+    def at_once(self, steps: int) -> int:
+        """How many such runs the machine has memory for."""
+        needed = memory_for(self.agent, ATARI_SHAPE[1:], steps)
+        return max(1, int(min(0.9 * machine_memory() / needed, 1e6)))
+
     def seconds_per_step(self, game: Game) -> float:
         """About how long a step takes on one core."""
         return 0.13 if self.agent.network == "paper" else 0.035
@@ -166,14 +172,11 @@ class OnAtari:
         from spie.agents import training
 
         def report(state: training.Report) -> None:
-            progress(state.step / state.steps)
+            progress(min(1.0, state.step / state.steps))
 
-        if checkpoints(folder / "checkpoints"):
-            try:
-                return training.resume(folder, progress=report)
-            except ValueError:  # damaged, all of them
-                pass
-        shutil.rmtree(folder, ignore_errors=True)
+        if (folder / "run.json").exists():
+            return training.resume(folder, progress=report)
+        shutil.rmtree(folder, ignore_errors=True)  # killed before it began
         options = {"frame_skip": game.frame_skip, "max_frames": game.max_frames, "sticky": game.sticky}
         return training.train(self.agent, game.name, steps, seed, folder, options=options, threads=1, progress=report)
 
