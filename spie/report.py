@@ -630,6 +630,7 @@ def pixels(results: Results, name: str) -> list[Part]:
     columns += ["success in the last fifth", "95 % interval", "seeds that found the goal", "n"]
     curves: list[plots.Panel] = []
     parts: list[Part] = []
+    verdicts: list[str] = []
     for env, agents in traces(results, name).items():
         steps = next(iter(agents.values()))[0].steps
         x = np.linspace(0, steps, 101)
@@ -658,7 +659,24 @@ def pixels(results: Results, name: str) -> list[Part]:
             caption = f"{env}: chance that a seed of the row beats one of the column in {measure}; "
             caption += "* its 95 % interval leaves out 0.5"
             parts.append(Table(caption, ("agent", *agents), rows))
-    return [drawing("Mean and 95 % interval", plots.curve_panels(curves)), *parts]
+        rivals = {"no bonus": "dqn-mmc"} | {agent: agent for agent in agents if agent in CONTROLS}
+        for agent in [agent for agent in agents if agent.startswith(("rnd", "dqn-s"))]:
+            said = []
+            for measure, values_of in measures.items():
+                theirs = {name: values_of(agents[rival][1]) for name, rival in rivals.items()}
+                said.append(f"{measure} {against(values_of(agents[agent][1]), theirs)}")
+            verdicts.append(f"{env}, {agent}: {'; '.join(said)}.")
+    says = Lines("Against no bonus (DQN-MMC) and the controls", verdicts)
+    return [drawing("Mean and 95 % interval", plots.curve_panels(curves)), says, *parts]
+
+
+def against(ours: Any, rivals: Mapping[str, Any]) -> str:
+    """Whom our seeds beat, lose to, or neither: by whether the 95 % interval of the chance of it leaves out 1/2."""
+    said: dict[str, list[str]] = {}
+    for rival, theirs in rivals.items():
+        _, low, high = stats.improvement(ours, theirs)
+        said.setdefault("above" if low > 0.5 else "below" if high < 0.5 else "undecided against", []).append(rival)
+    return ", ".join(f"{verdict} {' and '.join(names)}" for verdict, names in said.items())
 
 
 def animation(results: Results) -> dict[str, Any] | None:

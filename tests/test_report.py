@@ -188,12 +188,19 @@ def test_the_image_tasks_show_every_agent_against_every_other(store):
     for table in tables[1:3]:
         names = list(table.columns[1:])
         chances = {
-            (row.values[0].split()[0], name): row.values[1 + i] for row in table.rows for i, name in enumerate(names)
+            (row.values[0].removesuffix(f" ({report.CONTROL})"), name): row.values[1 + i]
+            for row in table.rows
+            for i, name in enumerate(names)
         }
         assert chances["dqn", "dqn"] == "–"
         for (a, b), p in chances.items():
             if a != b:
                 assert float(p.rstrip("*")) + float(chances[b, a].rstrip("*")) == pytest.approx(1, abs=0.011)
+
+
+def test_a_sentence_says_whom_an_agent_beats_and_to_whom_it_loses():
+    ours, rivals = np.full(5, 3.0), {"a": np.full(5, 1.0), "b": np.full(5, 3.0), "c": np.full(5, 9.0), "d": np.ones(5)}
+    assert report.against(ours, rivals) == "above a and d, undecided against b, below c"
 
 
 def test_what_is_unfinished_says_how_far_it_is_and_shows_no_number(store):
