@@ -742,6 +742,7 @@ BUILDERS: dict[str, Callable[[Results, str], list[Part]]] = {
     "tuned": tuned_chains,
     "tuned-grids": tuned_maps,
     "pixels": pixels,
+    "pixels-paper": pixels,
     "dropin": drop_in,
     "table2": atari,
     "recon": atari,

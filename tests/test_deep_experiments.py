@@ -45,13 +45,22 @@ def test_goals_are_counted_up_to_each_step():
 
 def test_the_experiment_compares_five_agents_and_two_controls_on_two_tasks():
     runs = deep.pixels(20)
-    agents = ("dqn", "dqn-mmc", "rnd", "dqn-sr", "dqn-sf-pf", "dqn-sf-pf paper's bonus", "constant", "count")
+    agents = ("dqn", "dqn-mmc", "rnd", "dqn-sr", "dqn-sf-pf", "constant", "count")
     assert [(run.env, run.agent) for run in runs] == [
         (env, a) for env in ("four-rooms", "cluster-hard") for a in agents
     ]
     assert {run.env: run.steps for run in runs} == {"four-rooms": 30_000, "cluster-hard": 40_000}
     assert len({run.id for run in runs}) == len(runs)
     assert EXPERIMENTS["pixels"].seeds == 20
+
+
+def test_the_papers_bonus_shares_its_rivals_with_the_others():
+    runs, shared = deep.paper_bonus(20), {run.id for run in deep.pixels(20)}
+    own = [run for run in runs if run.id not in shared]
+    assert [(run.env, run.agent) for run in own] == [(env, deep.PAPER_BONUS) for env in ("four-rooms", "cluster-hard")]
+    agent = own[0].settings.agent
+    assert (agent.bonus, agent.beta, agent.scale, agent.clip) == ("sf-pf", 0.07, "none", True)
+    assert [run.env for run in runs] == ["four-rooms"] * 5 + ["cluster-hard"] * 5
 
 
 @pytest.mark.parametrize("agent", ["dqn-sf-pf", "rnd"])

@@ -122,6 +122,14 @@ EXPERIMENTS = {
             long=True,
             on="processes",
         ),
+        Experiment(
+            "pixels-paper",
+            "The same with the bonus as the paper pays it: beta .07, not scaled, clipped",
+            20,
+            deep.paper_bonus,
+            long=True,
+            on="processes",
+        ),
         Experiment("dropin", "Other people's agents with a bonus (not in the paper)", 10, dropin.runs, long=True),
     )
 }

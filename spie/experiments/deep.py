@@ -63,10 +63,20 @@ class OnPixels:
 
 
 def pixels(seeds: int) -> list[Run]:
-    """The paper's five agents and two controls with the settings for small tasks, and SF-PF with the paper's bonus."""
+    """The paper's five agents and two controls, with the settings for small tasks."""
     agents = {name: DQN.named(name, preset="small") for name in PIXEL_AGENTS}
-    agents[PAPER_BONUS] = DQN.named("dqn-sf-pf", preset="small", beta=0.07, scale="none", clip=True)
     agents |= {name: DQN.named(f"dqn-{name}", preset="small") for name in ("constant", "count")}
+    return on_pixels(agents, seeds)
+
+
+def paper_bonus(seeds: int) -> list[Run]:
+    """SF-PF with the bonus as the paper pays it, beside some agents of `pixels`, whose runs these are."""
+    paid = {PAPER_BONUS: DQN.named("dqn-sf-pf", preset="small", beta=0.07, scale="none", clip=True)}
+    shared = [run for run in pixels(seeds) if run.agent in ("dqn-mmc", "dqn-sf-pf", "constant", "count")]
+    return sorted(shared + on_pixels(paid, seeds), key=lambda run: list(PIXEL_STEPS).index(run.env))
+
+
+def on_pixels(agents: Mapping[str, DQN], seeds: int) -> list[Run]:
     tasks = {task: make_pixels(task) for task in PIXEL_STEPS}
     return [
         Run(task, name, OnPixels(agent, task, env.max_steps or 0), env.mdp, PIXEL_STEPS[task], seeds)
