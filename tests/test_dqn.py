@@ -1,3 +1,4 @@
+import copy
 import dataclasses
 import os
 import signal
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from corridor import Corridor
+from spie.agents import dqn
 from spie.agents.deep import AGENTS, DQN
 from spie.agents.dqn import (
     Learner,
@@ -382,6 +384,24 @@ def test_the_bonus_paid_is_the_one_of_the_states_and_the_target_network():
     r_sf_pf = 1 / learner.target.xi(phi_next).abs().sum() - 1 / learner.target.psi(phi).abs().sum()
     assert batch.bonus[0] == pytest.approx(float(r_sf_pf), rel=1e-4)
     assert batch.total[0] == pytest.approx(batch.reward[0] + 2 * batch.bonus[0])
+
+
+@pytest.mark.parametrize("reading", ["prose", "printed"])
+def test_a_bonus_at_sampling_is_the_one_of_the_target_network_now(reading, monkeypatch):
+    settings = {"bonus_at": "sampling", "mmc": 0.0, "scale": "none", "beta": 2.0, "sf_pf": reading}
+    learner, _ = learn(DQN(**TINY | settings), steps=120)
+    target, seen = copy.deepcopy(learner.target), {}
+    sample, td = learner.replays[0].sample, dqn.td_error
+    monkeypatch.setattr(learner.replays[0], "sample", lambda *a, **o: seen.setdefault("batch", sample(*a, **o)))
+    monkeypatch.setattr(dqn, "td_error", lambda q, r, *rest: td(q, seen.setdefault("r", r), *rest))
+    learner.update()
+    frames = torch.from_numpy(seen["batch"].frames / 255).float().unsqueeze(0)
+    phi, phi_next = target.phi(frames[:, :, :1]), target.phi(frames[:, :, 1:])
+    past = phi_next if reading == "printed" else target.xi(phi_next)
+    bonus = 1 / past.abs().sum(dim=-1) - 1 / target.psi(phi).abs().sum(dim=-1)
+    expected = torch.tensor(seen["batch"].reward.tolist()) + 2 * bonus
+    torch.testing.assert_close(seen["r"], expected.detach(), rtol=1e-4, atol=1e-5)
+    assert not np.allclose(seen["batch"].total, expected.detach())  # what was paid when it was collected
 
 
 def test_clipping_is_before_and_after_the_bonus():

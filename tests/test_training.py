@@ -294,6 +294,17 @@ def test_a_map_that_was_edited_is_another_one(tmp_path):
         player(tmp_path / "run", print)
 
 
+def test_playing_takes_the_checkpoint_before_a_damaged_one(two_checkpoints, tmp_path):
+    folder = shutil.copytree(two_checkpoints, tmp_path / "run")
+    newest, previous = checkpoints(folder / "checkpoints")
+    damage("truncated", newest)
+    lines = []
+    assert player(folder, lines.append, Corridor(1)).step == int(previous.name.removeprefix("step-"))
+    (line,) = lines
+    assert line.endswith("weights.safetensors is missing or not what was written; trying the one before")
+    assert newest.exists()
+
+
 def test_where_no_checkpoint_can_be_used_it_says_so(two_checkpoints, tmp_path):
     folder = shutil.copytree(two_checkpoints, tmp_path / "run")
     damage("frames gone", checkpoints(folder / "checkpoints")[0])
