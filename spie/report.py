@@ -664,7 +664,7 @@ def pixels(results: Results, name: str) -> list[Part]:
             said = []
             for measure, values_of in measures.items():
                 theirs = {name: values_of(agents[rival][1]) for name, rival in rivals.items()}
-                said.append(f"{measure} {against(values_of(agents[agent][1]), theirs)}")
+                said.append(f"{measure.partition(',')[0]} {against(values_of(agents[agent][1]), theirs)}")
             verdicts.append(f"{env}, {agent}: {'; '.join(said)}.")
     says = Lines("Against no bonus (DQN-MMC) and the controls", verdicts)
     return [drawing("Mean and 95 % interval", plots.curve_panels(curves)), says, *parts]
