@@ -426,7 +426,7 @@ def test_a_browser_shows_every_figure_without_complaint(whole):
     assert console == []
     drawn = {name: section(dom, name).count("<svg") for name in EXPERIMENTS}
     figures = {"figure1": 6, "figure2": 1, "figure3": 1, "figure4": 4, "figure5": 2, "figure6": 1, "figure7": 1}
-    assert {name: n for name, n in drawn.items() if n} == figures | {"pixels": 1, "tuned": 2}
+    assert {name: n for name, n in drawn.items() if n} == figures | {"pixels": 1, "pixels-paper": 1, "tuned": 2}
     assert section(dom, "animation").count("<svg") == 2  # the map and the strip
 
 
