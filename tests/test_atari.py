@@ -186,12 +186,3 @@ def test_a_damaged_or_foreign_state_is_refused():
 def test_importing_the_module_does_not_load_ale():
     program = "import sys, spie.envs.atari; print('ale_py' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "False"
-
-
-def test_a_game_without_its_rom_is_named_with_the_cure(tmp_path, monkeypatch):
-    monkeypatch.setenv("ALE_ROMS_DIR", str(tmp_path))
-    with pytest.raises(OSError, match=r"Freeway: its ROM cannot be used \(.*freeway\.bin.*install ale-py anew"):
-        make_atari("Freeway")
-    (tmp_path / "freeway.bin").write_bytes(b"not the game")
-    with pytest.raises(OSError, match=r"Freeway: its ROM cannot be used \(The hash of freeway\.bin does not match"):
-        make_atari("Freeway")

@@ -524,6 +524,14 @@ def test_a_mistake_is_one_clear_line_and_exit_code_2(spie, words, message):
     assert "Traceback" not in out + err
 
 
+def test_a_game_without_its_rom_is_one_clear_line(spie, monkeypatch, tmp_path):
+    monkeypatch.setenv("ALE_ROMS_DIR", str(tmp_path))
+    code, _, err = spie("train", "Freeway", "--steps", 9)
+    assert code == 2
+    assert err.startswith("spie: Freeway: its ROM cannot be used (")
+    assert err.endswith("; install ale-py anew, or set ALE_ROMS_DIR\n")
+
+
 def test_without_torch_a_command_says_what_to_install(spie, monkeypatch):
     find_spec = deep.importlib.util.find_spec
     monkeypatch.setattr(deep.importlib.util, "find_spec", lambda name: None if name == "torch" else find_spec(name))
