@@ -125,7 +125,7 @@ if (folder / "run.json").exists():
     resume(folder, progress=report, checkpoint_steps=20)
 else:
     shutil.rmtree(folder, ignore_errors=True)
-    train(DQN(**{SMALL!r}), "four-rooms", {STEPS}, 1, folder, progress=report, checkpoint_steps=20)
+    train(DQN(**{SMALL!r}), "four-rooms", 900, 1, folder, progress=report, checkpoint_steps=20)
 """
     rng = np.random.default_rng(int(time.time()))  # any moment has to do
     alive = []
@@ -134,7 +134,7 @@ else:
         first = int(process.stdout.readline())
         while int(process.stdout.readline()) < first + steps:
             pass
-        time.sleep(rng.uniform(0, 0.2))
+        time.sleep(rng.uniform(0, 0.1))
         alive.append(process.poll() is None)
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -142,7 +142,7 @@ else:
     assert all(alive)
     assert checkpoints(tmp_path / "run" / "checkpoints")
     resume(tmp_path / "run")
-    train(agent(), "four-rooms", STEPS, 1, tmp_path / "whole")
+    train(agent(), "four-rooms", 900, 1, tmp_path / "whole")
     same(result(tmp_path / "whole"), result(tmp_path / "run"))
 
 
