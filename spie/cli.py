@@ -187,12 +187,14 @@ def _plan(runs: "list[Run]", store: "Store") -> str:
 
 def summary(experiment: "Experiment", r: "Run", results: "Results") -> dict[str, Any]:
     """One cell in plain values: what was measured, our estimate, theirs, and whether the two agree."""
-    from spie.experiments import CONTROLS, paper
+    from spie.experiments import CONTROLS, deep, paper
     from spie.stats import agreement, estimate
 
     trace = results.trace(experiment.name, r.env, r.agent)
     assert trace is not None
-    if r.episodes is not None:
+    if isinstance(r.task, deep.Game):
+        measure, values = "mean reward of the last 100 episodes that ended", deep.score(trace)
+    elif r.episodes is not None:
         measure, values = "steps an episode", trace.episode_steps.mean(axis=1)
     elif getattr(r.task, "cells", None) is not None:
         measure, values = f"states seen in {r.steps} steps, of {r.task.n_states}", (trace.first_visit >= 0).sum(axis=1)
@@ -202,10 +204,14 @@ def summary(experiment: "Experiment", r: "Run", results: "Results") -> dict[str,
         measure, values = "total reward", trace.total_reward
     ours = estimate(values)
     cell: dict[str, Any] = {"experiment": experiment.name, "env": r.env, "agent": r.agent, "measure": measure}
-    cell |= dataclasses.asdict(ours)
+    cell |= {name: None if value != value else value for name, value in dataclasses.asdict(ours).items()}  # no NaN
     published = experiment.published.get((r.env, r.agent))
     verdict = "control" if r.agent.partition(" ")[0] in CONTROLS else "no number printed"
-    if published is not None:
+    if isinstance(r.task, deep.Game):
+        published = (paper.TABLE_2 | paper.RECONSTRUCTION)[r.env, r.agent]
+        less = experiment.frames < deep.PAPER_FRAMES
+        verdict = f"not comparable: {experiment.frames:,} frames" if less else "the paper's budget"
+    elif published is not None:
         test = agreement(ours, *published, paper.SEEDS_OF_TABLES_1_AND_3)
         verdict = "agrees" if test.agrees else "differs"
         cell |= {"standard_errors_apart": round(test.z, 2), "spread_read_as": test.reading}

@@ -1,4 +1,5 @@
 import dataclasses
+import json
 import os
 import re
 import shutil
@@ -7,7 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from spie import ledger, report
+from spie import cli, ledger, report
 from spie.continuous import ContinuousTask
 from spie.envs import grid
 from spie.experiments import EXPERIMENTS, Results, deep, dropin, get_experiment, paper, tabular
@@ -176,6 +177,19 @@ def test_scores_within_a_smaller_budget_are_called_not_comparable(store):
     for text in (small, whole):
         assert "551.5" in text
         assert "398.5" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict"),
+    [("recon", "not comparable: 20,000 frames"), ("recon@100000000", "the paper's budget")],
+)
+def test_a_command_shows_scores_of_games_beside_the_papers_and_no_nan(store, name, verdict):
+    fill(store, name)
+    run = get_experiment(name).runs(SEEDS)[0]
+    cell = cli.summary(get_experiment(name), run, Results(store))
+    assert (cell["paper_mean"], cell["verdict"]) == (1530.0, verdict)
+    assert cell["measure"] == "mean reward of the last 100 episodes that ended"
+    json.dumps(cell, allow_nan=False)
 
 
 def test_the_image_tasks_show_every_agent_against_every_other(store):
