@@ -134,7 +134,7 @@ class OnAtari:
 
     def seconds_per_step(self, game: Game) -> float:
         """About how long a step takes on one core."""
-        return 0.13 if self.agent.network == "paper" else 0.045
+        return 0.13 if self.agent.network == "paper" else 0.02
 
     def run(
         self,
