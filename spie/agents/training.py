@@ -183,12 +183,9 @@ def memory_for(settings: DQN, shape: tuple[int, int], steps: int) -> int:
 def check_fits(settings: DQN, env: Any, steps: int, seeds: int = 1) -> int:
     """The bytes that a run needs in memory; ValueError where there are not so many, or the env shows no images."""
     needed = seeds * memory_for(settings, image_shape(env), steps)
-    each = f"{seeds} replays of {min(settings.replay, steps):,} steps each"
-    check_memory(
-        needed,
-        f"a replay of {min(settings.replay, steps):,} steps" if seeds == 1 else each,
-        "set replay_on_disk=true (memory-mapped), or a smaller replay=N",
-    )
+    slots = f"{min(settings.replay, steps):,} steps"
+    what = f"a replay of {slots}" if seeds == 1 else f"{seeds} replays of {slots} each"
+    check_memory(needed, what, "set replay_on_disk=true (memory-mapped), or a smaller replay=N")
     return needed
 
 

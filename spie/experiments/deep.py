@@ -33,20 +33,25 @@ PAPER_BONUS = "dqn-sf-pf paper's bonus"  # its beta, not scaled, clipped
 PIXEL_AGENTS = ("dqn", "dqn-mmc", "rnd", "dqn-sr", "dqn-sf-pf")
 
 
+class _Deep:
+    """What deep agents say to `spie.run`: they report, go on from a folder, and may ask for a GPU."""
+
+    agent: DQN
+    takes_long: ClassVar[bool] = True
+
+    @property
+    def num_gpus(self) -> int:
+        return self.agent.num_gpus
+
+
 @dataclass(frozen=True)
-class OnPixels:
+class OnPixels(_Deep):
     """A deep agent on an image task, as the settings of a run."""
 
     agent: DQN
     task: str
     max_steps: int  # of an episode
     version: int = 2  # raised when the agent gives other numbers for the same run
-
-    takes_long: ClassVar[bool] = True
-
-    @property
-    def num_gpus(self) -> int:
-        return self.agent.num_gpus
 
     def seconds_per_step(self, mdp: MDP) -> float:
         """About how long a step of one seed takes on one core, among 20 of them."""
@@ -115,17 +120,11 @@ class Game:
 
 
 @dataclass(frozen=True)
-class OnAtari:
+class OnAtari(_Deep):
     """A deep agent on a game, as the settings of a run."""
 
     agent: DQN
     version: int = 2  # raised when the agent gives other numbers for the same run
-
-    takes_long: ClassVar[bool] = True
-
-    @property
-    def num_gpus(self) -> int:
-        return self.agent.num_gpus
 
     def at_once(self, steps: int) -> int:
         """How many such runs the machine has memory for."""
@@ -170,7 +169,7 @@ class OnAtari:
         if not done.exists():
             trace = self._train(game, steps, seed, own, progress)
             with open(aside := done.with_suffix(".new"), "wb") as file:
-                np.savez(file, allow_pickle=False, **_arrays(trace))
+                np.savez(file, **_arrays(trace))  # of plain numbers; object arrays would not load
                 file.flush()
                 os.fsync(file.fileno())
             aside.replace(done)
@@ -191,7 +190,7 @@ class OnAtari:
         return training.train(self.agent, game.name, steps, seed, folder, options=options, threads=1, progress=report)
 
 
-def _arrays(trace: Trace) -> dict[str, NDArray[Any]]:
+def _arrays(trace: Trace) -> dict[str, Any]:
     return {f.name: value for f in fields(trace) if isinstance(value := getattr(trace, f.name), np.ndarray)}
 
 
