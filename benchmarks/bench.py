@@ -30,12 +30,12 @@ from plain_linear import linear_q
 
 import spie
 from reference import reference
-from spie.agents.lanes import aligned_zeros
-from spie.agents.matrix import product
+from spie.engine.lanes import aligned_zeros
+from spie.engine.matrix import product
 from spie.rewards import reward_names
-from spie.run import Run, save
-from spie.store import Store
-from spie.sweeps import plan
+from spie.runs.run import Run, save
+from spie.runs.store import Store
+from spie.search.sweep import plan
 
 
 class Task(NamedTuple):

@@ -15,9 +15,9 @@ from stable_baselines3 import DQN as TheirDQN
 from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecTransposeImage
 from torch.utils.flop_counter import FlopCounterMode
 
-from spie.agents.deep import DQN
-from spie.agents.dqn import Learner
-from spie.envs.atari import make_atari
+from spie.agents.dqn.learner import Learner
+from spie.agents.dqn.settings import DQN
+from spie.tasks.atari import make_atari
 
 GAME = "MontezumaRevenge"
 TARGET_RATIO, TARGET_SHARE = 1.3, 0.65

@@ -13,7 +13,7 @@ from bench import RIVERSWIM, race, table
 from plain import sarsa_srr
 
 import spie
-from spie.agents.sarsa import DENSE_STATES
+from spie.agents.sarsa.batch import DENSE_STATES
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "growth.png"
 LINES = {  # colour, and where the label stands: states, ns

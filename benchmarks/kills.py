@@ -12,9 +12,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from spie.agents import checkpoint
-from spie.agents.deep import DQN
-from spie.agents.training import resume, train
+from spie.agents.dqn import checkpoint
+from spie.agents.dqn.session import resume, train
+from spie.agents.dqn.settings import DQN
 
 KILLS, STEPS = 10, 1500
 SETTINGS = {"preset": "small", "learning_starts": 200, "replay": 800, "batch": 16}
@@ -61,7 +61,7 @@ def main(env: str) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) == 3:
-        import spie.agents.dqn  # noqa: F401  # loading torch takes longer than a part of the run
+        import spie.agents.dqn.learner  # noqa: F401  # loading torch takes longer than a part of the run
 
         print("begin", flush=True)
         go(sys.argv[1], Path(sys.argv[2]))

@@ -1,49 +1,50 @@
 """spie: Successor-Predecessor Intrinsic Exploration (Yu, Burgess, Sahani and Gershman, 2023)."""
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
-from spie.agents.deep import DQN
-from spie.agents.linear_q import LinearQ, run_linear_q
-from spie.agents.sarsa import Sarsa, run_sarsa
-from spie.check import check_reward
-from spie.continuous import ContinuousEnv, ContinuousTask
-from spie.envs import grid, maze, mountain_car, pendulum, register, riverswim, sixarms
+from spie.agents.base import Agent, Keep, Replay, Session
+from spie.agents.dqn.settings import DQN
+from spie.agents.linear_q.batch import LinearQ, run_linear_q
+from spie.agents.registry import agent, register_agent
+from spie.agents.sarsa.batch import Sarsa, run_sarsa
+from spie.dropin.bonus import IntrinsicReward
+from spie.dropin.check import check_reward
 from spie.features import FourierFeatures, convolution_features, fourier_features, td_pf, td_sf
-from spie.mdp import MDP, MDPEnv
-from spie.representations import (
-    fr,
-    pr,
-    reverse,
-    sr,
-    sr_column_sums,
-    sr_row_sums,
-    stationary,
-    td_fr,
-    td_pr,
-    td_sr,
-)
+from spie.representations import fr, pr, reverse, sr, sr_column_sums, sr_row_sums, stationary, td_fr, td_pr, td_sr
 from spie.rewards import reward
-from spie.trace import EpisodeTrace, Path, Trace
-from spie.wrappers import IntrinsicReward
+from spie.tasks import grid, maze, mountain_car, pendulum, riverswim, sixarms
+from spie.tasks.base import Task
+from spie.tasks.continuous import ContinuousEnv, ContinuousTask
+from spie.tasks.mdp import MDP, MDPEnv
+from spie.tasks.registry import register_task, task
+from spie.trace import EpisodeTrace, Scores, Trace, Trajectory
 
 if TYPE_CHECKING:
-    from spie.sweeps import sweep
+    from spie.search.sweep import sweep
 
 __version__ = "0.1.0"
 
 __all__ = [
     "DQN",
     "MDP",
+    "Agent",
     "ContinuousEnv",
     "ContinuousTask",
     "EpisodeTrace",
     "FourierFeatures",
     "IntrinsicReward",
+    "Keep",
     "LinearQ",
     "MDPEnv",
-    "Path",
+    "Replay",
     "Sarsa",
+    "Scores",
+    "Session",
+    "Task",
     "Trace",
+    "Trajectory",
+    "agent",
     "check_reward",
     "convolution_features",
     "fourier_features",
@@ -53,6 +54,8 @@ __all__ = [
     "mountain_car",
     "pendulum",
     "pr",
+    "register_agent",
+    "register_task",
     "reverse",
     "reward",
     "riverswim",
@@ -64,6 +67,7 @@ __all__ = [
     "sr_row_sums",
     "stationary",
     "sweep",
+    "task",
     "td_fr",
     "td_pf",
     "td_pr",
@@ -71,13 +75,14 @@ __all__ = [
     "td_sr",
 ]
 
-register()  # Gymnasium's ids: RiverSwim, Grid, SparseMountainCar, Pixels-... and others, each as spie/Name-v0
-
 
 def __getattr__(name: str) -> Any:
     """`spie.sweep` is loaded on first use: it needs the experiments and the store."""
     if name == "sweep":
-        from spie.sweeps import sweep
+        from spie.search.sweep import sweep
 
         return sweep
+    if name == "Path":
+        warnings.warn("spie.Path is now spie.Trajectory; the old name goes with the next release", stacklevel=2)
+        return Trajectory
     raise AttributeError(f"module 'spie' has no attribute {name!r}")

@@ -2,13 +2,14 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 
 @dataclass(frozen=True)
-class Path:
+class Trajectory:
     """Every step of one seed."""
 
     states: NDArray[np.int32]  # [steps] where each step began
@@ -20,7 +21,9 @@ class Path:
 
 @dataclass(frozen=True)
 class Trace:
-    """One settings, many seeds: axis 0 is the seed throughout."""
+    """One agent, many seeds: axis 0 is the seed throughout."""
+
+    kind: ClassVar[str] = "trace"  # its name in a store
 
     seeds: NDArray[np.int64]  # [seeds]
     total_reward: NDArray[np.float64]  # [seeds] extrinsic, undiscounted
@@ -36,7 +39,7 @@ class Trace:
     F: NDArray[np.float64] | None = None  # [seeds, S, S]
     N: NDArray[np.float64] | None = None  # [seeds, S, S]
     episode_rewards: NDArray[np.float64] | None = None  # [seeds, episodes] of deep agents; 0 steps: no such episode
-    paths: dict[int, Path] = field(default_factory=dict)  # by seed, where asked for
+    paths: dict[int, Trajectory] = field(default_factory=dict)  # by seed, where asked for
 
     def coverage(self, steps: ArrayLike) -> NDArray[np.float64]:
         """Fraction of the states visited by each of the given steps, [seeds, len(steps)]."""
@@ -53,7 +56,9 @@ class Trace:
 
 @dataclass(frozen=True)
 class EpisodeTrace:
-    """One settings, many seeds, in a task of episodes: axis 0 is the seed throughout."""
+    """One agent, many seeds, in a task of episodes: axis 0 is the seed throughout."""
+
+    kind: ClassVar[str] = "episodes"
 
     settings: str  # as Python writes them
     seeds: NDArray[np.int64]  # [seeds]
@@ -85,5 +90,10 @@ class EpisodeTrace:
 class Scores:
     """Many settings, many seeds, one number each: what a sweep keeps."""
 
+    kind: ClassVar[str] = "scores"
+
     seeds: NDArray[np.int64]  # [seeds]
     values: NDArray[np.float64]  # [settings, seeds]
+
+
+Result: TypeAlias = Trace | EpisodeTrace | Scores

@@ -15,8 +15,8 @@ import pytest
 
 import spie
 from spie.rewards import load_rewards
-from spie.run import Run, execute, load
-from spie.store import Store
+from spie.runs.run import Run, execute, load
+from spie.runs.store import Store
 from spie.trace import Scores
 
 OWN = """

@@ -9,18 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from spie import representations
-from spie.representations import (
-    fr,
-    pr,
-    reverse,
-    sr,
-    sr_column_sums,
-    sr_row_sums,
-    stationary,
-    td_fr,
-    td_pr,
-    td_sr,
-)
+from spie.representations import fr, pr, reverse, sr, sr_column_sums, sr_row_sums, stationary, td_fr, td_pr, td_sr
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

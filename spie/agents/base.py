@@ -1,0 +1,140 @@
+"""Who explores: the contract of an agent, and what a run may be asked for.
+
+An agent is a frozen dataclass of settings. It says WHAT is learned; a `Session` says WHERE and HOW, and changes no
+result; a `Keep` says what is recorded.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spie.tasks.base import Kind
+from spie.trace import Result
+
+Seeds: TypeAlias = int | Sequence[int]  # a count n, meaning 0 ... n-1, or the seeds themselves, 0 ... 2^63 - 1
+
+
+@dataclass(frozen=True)
+class Keep:
+    """What a run records beside its totals; part of the run's id."""
+
+    matrices: tuple[str, ...] = ()  # final values, by name: Q, M, F, N of tables; Q, Psi, Xi of linear agents
+    snapshots: tuple[int, ...] = ()  # steps at which the visits of all states are noted
+    paths: tuple[int, ...] = ()  # seeds whose every step is kept, as `Trace.paths`
+
+    def __post_init__(self) -> None:
+        for name in ("matrices", "snapshots", "paths"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                raise ValueError(f'Keep: {name} must be several, such as ("{value}",), not "{value}"')
+            object.__setattr__(self, name, tuple(value))
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """Actions to take in place of the agent's own, [steps] or [seeds, steps]; it learns all the same."""
+
+    actions: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        actions = np.asarray(self.actions)
+        if actions.ndim not in (1, 2) or actions.size == 0 or actions.dtype.kind not in "iu":
+            what = f"{actions.dtype} {list(actions.shape)}"
+            raise ValueError(f"replay: actions must be whole numbers [steps] or [seeds, steps], not {what}")
+        object.__setattr__(self, "actions", actions)
+
+
+@dataclass(frozen=True)
+class Session:
+    """Where and how a run executes; its result never depends on this."""
+
+    threads: int | None = None  # None: what suits the agent
+    folder: Path | None = None  # for checkpoints of an agent that is `resumable`
+    progress: Callable[[float], None] | None = None  # called now and then with the share of the run that is done
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a run asks of a cluster."""
+
+    cpus: int = 1
+    gpus: int = 0
+
+
+@runtime_checkable
+class Agent(Protocol):
+    """A frozen dataclass of settings that can run on a task. Inherit from it: all but `run` has a default."""
+
+    version: ClassVar[int] = 1  # raised when the same settings give other numbers
+    kind: ClassVar[Kind] = "table"  # of the tasks that it runs on
+    resumable: ClassVar[bool] = False  # a run that is killed goes on from the folder of its session
+
+    def run(
+        self,
+        task: Any,
+        steps: int,
+        seeds: Seeds = 1,
+        *,
+        episodes: int | None = None,
+        keep: Keep = Keep(),
+        replay: Replay | None = None,
+        session: Session = Session(),
+    ) -> Result:
+        """Run on a task, once per seed. With `episodes`, `steps` is the cap of each episode."""
+        raise NotImplementedError
+
+    @property
+    def n_settings(self) -> int:
+        """How many settings run side by side: 1, or the size of a grid of settings."""
+        return 1
+
+    @property
+    def rewards(self) -> tuple[str, ...]:
+        """The registered rewards that it evaluates: the text of a user's own is part of a run's id."""
+        return ()
+
+    def changed_settings(self) -> dict[str, Any]:
+        """The settings that differ from the defaults, as plain values: a run's id is made of them.
+
+        An option that is added later, at its default, is therefore not part of the ids of older runs.
+        """
+        return changed(self)
+
+    def seconds_per_step(self, task: Any) -> float:
+        """About how long a step of one seed takes on one core, compiled."""
+        return 1e-4
+
+    def memory(self, task: Any, steps: int, seeds: int) -> int:
+        """About how many bytes a run needs; 0 where it is next to nothing."""
+        return 0
+
+    def resources(self) -> Resources:
+        return Resources()
+
+
+def changed(settings: Any, **defaults: Any) -> dict[str, Any]:
+    """The fields of a dataclass whose value is not their default, as plain values; `defaults` take precedence."""
+    found = {}
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
+        if field.name in defaults:
+            default = defaults[field.name]
+        elif field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory()
+        else:
+            default = field.default
+        if value != default or type(value) is not type(default):
+            found[field.name] = changed(value) if dataclasses.is_dataclass(value) else value
+    return found
+
+
+def refuse(agent: str, **options: Any) -> None:
+    """Refuse what was asked for and an agent cannot do: named options that are not empty."""
+    for name, value in options.items():
+        if value:
+            raise ValueError(f"{agent} has no {name}; leave it out")

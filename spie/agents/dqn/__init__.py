@@ -1,0 +1,1 @@
+"""DQN-SF-PF and its baselines (Figure 2, Table 2)."""

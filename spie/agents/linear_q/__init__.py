@@ -1,0 +1,1 @@
+"""Q-learning on random Fourier features with an intrinsic reward (Figure 4)."""

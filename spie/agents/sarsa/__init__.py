@@ -1,0 +1,1 @@
+"""SARSA with an intrinsic reward (Algorithm 1)."""

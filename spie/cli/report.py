@@ -1,0 +1,41 @@
+"""`spie report`: the page."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spie.cli.terminal import ResultsFile, app
+
+if TYPE_CHECKING:
+    pass
+
+
+@app.command()
+def report(
+    results: ResultsFile = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page.")] = Path("report.html"),
+    open_: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+) -> None:
+    """Write one HTML page: ours beside the paper's, verdicts, figures and the commands that made them."""
+    import webbrowser
+
+    from rich.console import Console
+
+    from spie.paper import Results
+    from spie.runs.store import Store, default_path
+
+    path = results or default_path()
+    if not path.exists():
+        raise ValueError(f"no results in {path}; make some with spie run, or name another file with --results")
+    Console(stderr=True).print("drawing the page, about 20 s", highlight=False)
+    from spie.page.report import tally, write  # matplotlib: seconds
+
+    with Store(path) as store:
+        found = Results(store)
+        write(found, output)
+        _, agree, differ, missing = tally(found).rows[-1].values
+    print(f"{agree} published numbers agree, {differ} differ, {missing} were not run")
+    print(output.resolve())
+    if open_:
+        webbrowser.open(output.resolve().as_uri())

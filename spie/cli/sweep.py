@@ -1,0 +1,157 @@
+"""`spie sweep` and `spie tune`: searches over settings."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spie.cli.terminal import Address, Backend, ResultsFile, Rewards, app
+
+if TYPE_CHECKING:
+    from spie.search.sweep import Table
+
+
+@app.command()
+def sweep(
+    where: Annotated[
+        str, typer.Argument(metavar="EXPERIMENT-OR-ENV", help="An experiment, riverswim, sixarms, a map or its file.")
+    ],
+    values: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=V1,V2,...]...", help="Settings and values to try (default: the paper's grid)."),
+    ] = None,
+    agent: Annotated[list[str] | None, typer.Option(help="Agents or controls, once for each.")] = None,
+    seeds: Annotated[int, typer.Option(help="Seeds of each setting.")] = 20,
+    top: Annotated[int, typer.Option(help="So many of the best settings are run again.")] = 5,
+    confirm: Annotated[int, typer.Option(help="On so many fresh seeds; 0 for not at all.")] = 200,
+    steps: Annotated[int | None, typer.Option(help="Length of a run (default: as in the paper).")] = None,
+    halving: Annotated[bool, typer.Option("--halving", help="Successive halving: few seeds for most.")] = False,
+    budget: Annotated[str | None, typer.Option(help="Stop after 90s, 10m or 2h; run again to continue.")] = None,
+    results: ResultsFile = None,
+    on: Backend = "serial",
+    address: Address = None,
+    rewards: Rewards = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The whole table as a CSV file.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Go on where the grid is very large.")] = False,
+) -> None:
+    """Try a grid of settings, and confirm the best on fresh seeds, because the best of many noisy means flatters."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from spie.rewards import load_rewards
+    from spie.search import sweep as sweeps
+
+    for file in rewards or ():
+        load_rewards(file)
+    console = Console(stderr=True)
+    chosen = sweeps.parse(values or [])
+    n, seconds = sweeps.size(sweeps.plan(where, agent or [], chosen, seeds, steps))
+    cost = f"at most {max(1, seconds):,.0f} s on this machine and some 2 s for each new kernel"
+    console.print(f"[bold]{where}[/]: {n:,} settings x {seeds} seeds, {cost}", highlight=False, soft_wrap=True)
+    columns = (TextColumn("  {task.percentage:3.0f} %"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        bar = progress.add_task("")
+        try:
+            table = sweeps.sweep(
+                where,
+                agent or (),
+                seeds=seeds,
+                top=top,
+                confirm=confirm,
+                steps=steps,
+                halving=halving,
+                budget=None if budget is None else sweeps.duration(budget),
+                on=on,
+                address=address,
+                results=results,
+                yes=yes,
+                progress=lambda done, total: progress.update(bar, completed=done, total=total),
+                **chosen,
+            )
+        except sweeps.OutOfTime as stop:
+            console.print(f"unfinished: {stop}", highlight=False)
+            return
+    if output is not None:
+        table.write(output)
+    _print_sweep(table, top)
+
+
+def _print_sweep(table: "Table", top: int) -> None:
+    """The best settings of each agent, and how they were found."""
+    from itertools import groupby
+
+    from rich.console import Console
+    from rich.table import Table as Grid
+
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    headings = {"mean": "mean of the search", "confirmed_mean": "confirmed", "se": "± se", "confirmed_se": "± se"}
+    for (env, agent), group in groupby(table.rows(), lambda row: (row["env"], row["agent"])):
+        rows = list(group)
+        names = [n for n in table if n not in ("env", "agent") and any(row[n] is not None for row in rows)]
+        shown = Grid(title=f"{env}, {agent}: {table.measure}", title_justify="left", box=None)
+        for name in names:
+            shown.add_column(headings.get(name, name), justify="right")
+        for row in rows[: max(1, top)]:
+            shown.add_row(*(_cell(name, row[name]) for name in names))
+        console.print(shown)
+    Console(stderr=True).print(table.note, highlight=False, soft_wrap=True)
+
+
+def _cell(name: str, value: Any) -> str:
+    if value is None:
+        return "-"
+    return (
+        f"{value:,.0f}" if name.endswith(("mean", "se")) else f"{value:g}" if isinstance(value, float) else str(value)
+    )
+
+
+@app.command()
+def tune(
+    agent: Annotated[str, typer.Argument(metavar="NAME", help="An agent: linear-q-sf-pf, dqn-sf-pf, sarsa-srr, ...")],
+    env: Annotated[
+        str | None,
+        typer.Option(help="Task: riverswim, mountain-car, four-rooms, ... (default: by the agent)."),
+    ] = None,
+    trials: Annotated[int, typer.Option(help="Settings to try in all, those in the journal included.")] = 30,
+    seeds: Annotated[int, typer.Option(help="Seeds of a trial; it is given up after some where it falls behind.")] = 5,
+    confirm: Annotated[int, typer.Option(help="Fresh seeds for the best, and for the settings as they were.")] = 20,
+    steps: Annotated[int | None, typer.Option(help="Length of a run or episode (default: as in the paper).")] = None,
+    episodes: Annotated[int, typer.Option(help="Of a run, on tasks of episodes.")] = 300,
+    journal: Annotated[
+        Path | None, typer.Option(help="Where the search is kept (default: tune-NAME-ENV.journal).")
+    ] = None,
+) -> None:
+    """Tune an agent where a grid is hopeless (Optuna); a search that was stopped continues."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from spie.search.tune import tune as tuned
+
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    usual = {"linear": "mountain-car", "dqn": "four-rooms", "rnd": "four-rooms"}
+    where = env or usual.get(agent.partition("-")[0], "riverswim")
+    console.print(f"[bold]{agent}[/] on {where}: {trials} trials of up to {seeds} seeds")
+    columns = (TextColumn("  {task.completed}/{task.total}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        bar = progress.add_task("", total=trials)
+        found = tuned(
+            agent,
+            where,
+            trials,
+            seeds=seeds,
+            confirm=confirm,
+            steps=steps,
+            episodes=episodes,
+            journal=journal,
+            progress=lambda done, total: progress.update(bar, completed=done, total=total),
+        )
+    best, mean, se, untuned, untuned_se = (
+        f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.3g}"
+        for x in (found.searched, found.mean, found.se, found.default_mean, found.default_se)
+    )
+    print(f"{found.finished} trials, {found.pruned} of them given up early; best mean of the search {best}")
+    print(
+        f"confirmed on {confirm} fresh seeds: {mean} (se {se}); untuned, on the same seeds: {untuned} (se {untuned_se})"
+    )
+    print(found.settings)

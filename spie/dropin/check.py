@@ -1,0 +1,343 @@
+"""`check_reward`: is an intrinsic reward sound? In the manner of Gymnasium's check_env, for what learns on the way."""
+
+import contextlib
+import copy
+import dataclasses
+import functools
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from numpy.typing import NDArray
+
+from spie.dropin.bonus import RND, Bonus, IntrinsicReward, Settings, VectorIntrinsicReward, env_name
+from spie.representations import fr, pr, sr, stationary
+from spie.rewards import get_reward
+from spie.tasks import grid
+from spie.tasks.mdp import MDP, MDPEnv
+
+STREAMS = 4  # environments that a recording is dealt out to
+EDGE_STEPS = 300
+MANY = 1e12  # visits to a state "in the end"
+NEARLY = 0.01  # below this share of its size at first, a spread counts as none
+LARGE = 100.0  # a size that drowns rewards of about 1
+
+
+Step: TypeAlias = tuple[Any, Any, bool]  # action, next state, whether it terminated
+
+
+class Finding(NamedTuple):
+    """One line of the table."""
+
+    check: str
+    verdict: str  # "ok", "note" or "FAULT"
+    found: str
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a uniform random policy met in an environment."""
+
+    episodes: list[tuple[Any, list[Step]]]  # the first state, and the steps from there
+    extrinsic: NDArray[np.float64]
+
+    @property
+    def n_steps(self) -> int:
+        return sum(len(steps) for _, steps in self.episodes)
+
+
+def check_reward(
+    reward: str | IntrinsicReward, env: gym.Env[Any, Any] | None = None, steps: int = 2000, seed: int = 0
+) -> list[Finding]:
+    """Check an intrinsic reward by name, or a wrapper with its settings, on an environment; print what was found.
+
+    env: by default the wrapper's own; for a name a maze of two rooms, or MountainCar where the reward needs features.
+    Raises ValueError where the reward is at fault; a note is worth knowing and no fault. Nothing learns but copies.
+    """
+    name = reward if isinstance(reward, str) else reward.bonus.reward.name
+    if isinstance(reward, str):
+        settings, features = Settings(reward), None
+        if env is None:
+            on_tables = reward != RND.name and get_reward(reward).on_tables
+            env = MDPEnv(grid("cluster-simple"), max_steps=500) if on_tables else gym.make("MountainCar-v0")
+    else:
+        settings, features, env = reward.bonus.settings, reward.features, env or reward.env
+
+    def fresh(n: int = 1) -> Bonus:
+        assert env is not None
+        return Bonus(label, env.observation_space, env.action_space, n, settings, features)
+
+    label = env_name(env)
+    options = {**dataclasses.asdict(settings), "features": features}
+    findings: list[Finding] = []
+
+    @contextlib.contextmanager
+    def checking(check: str) -> Iterator[Callable[[str, str], None]]:
+        said: list[tuple[str, str]] = []
+        try:
+            yield lambda verdict, found: said.append((verdict, found))
+        except (ValueError, TypeError, AssertionError) as error:
+            said[:] = [("FAULT", str(error).partition("\n")[0])]
+        findings.extend(Finding(check, *line) for line in said)
+
+    recording, raw = Recording([], np.zeros(0)), np.zeros(0)
+    with checking("episodes") as say:
+        recording = record(IntrinsicReward(env, **options), steps, seed)
+        ended = sum(played[-1][2] for _, played in recording.episodes if played)
+        cut = len(recording.episodes) - ended
+        say("ok", f"{recording.n_steps} steps in {len(recording.episodes)} episodes: {ended} ended, {cut} cut off")
+    if recording.n_steps:
+        with checking("finite numbers") as say:
+            raw = replay(fresh(), recording)
+            say("ok", f"{len(raw)} bonuses, one number each")
+    if len(raw):
+        with checking("repeats") as say:
+            assert np.allclose(raw, replay(fresh(), recording), rtol=1e-6), (
+                "the same steps give other bonuses: it depends on more than what it asks for"
+            )
+            say("ok", "the same steps give the same bonuses")
+        with checking(f"1 and {STREAMS} environments") as say:
+            _check_order(fresh, recording)
+            say("ok", "in any order the same bonuses")
+        with checking("episode edges") as say:
+            say(*_edges(env, options, seed))
+        findings += _scale(raw, recording.extrinsic, settings)
+        with checking("terms") as say:
+            for verdict, found in _terms(fresh(), recording):
+                say(verdict, found)
+        with checking("in the end") as say:
+            say(*_in_the_end(env, fresh, recording, raw))
+        with checking("speed") as say:
+            say("ok", f"{_microseconds(fresh, recording):.1f} microseconds a step, on top of the environment")
+    _print(f'reward "{name}" on {label}', findings)
+    if faults := [finding for finding in findings if finding.verdict == "FAULT"]:
+        raise ValueError(f'reward "{name}": {"; ".join(f"{fault.check}: {fault.found}" for fault in faults)}')
+    return findings
+
+
+def record(env: IntrinsicReward, steps: int, seed: int) -> Recording:
+    """Play at random; the wrapper must pay the sum of what it says, and leave observations and info alone."""
+    env.action_space.seed(seed)
+    episodes: list[tuple[Any, list[Step]]] = []
+    extrinsic: list[float] = []
+    options: dict[str, Any] = {"seed": seed}
+    while sum(len(played) for _, played in episodes) < steps:
+        observation, _ = env.reset(**options)
+        options = {}
+        played: list[Step] = []
+        episodes.append((env.bonus.encode(observation), played))
+        over = False
+        while not over and len(extrinsic) < steps:
+            action = env.action_space.sample()
+            observation, r, terminated, truncated, info = env.step(action)
+            own, added = info["extrinsic_reward"], env.bonus.beta * info["intrinsic_reward"]
+            assert isinstance(r, float), f"the reward is {type(r).__name__}, not a float"
+            assert r == (added if env.bonus.settings.replace else own + added), f"{r} is not {own} + {added}"
+            assert env.observation_space.contains(observation), f"{observation} is not in the observation space"
+            played.append((action, env.bonus.encode(observation), terminated))
+            extrinsic.append(own)
+            over = terminated or truncated
+    return Recording(episodes, np.array(extrinsic))
+
+
+def replay(bonus: Bonus, recording: Recording) -> NDArray[np.float64]:
+    """The raw bonuses of a recording [steps]."""
+    raw = []
+    for first, played in recording.episodes:
+        bonus.begin(0, first)
+        for action, s_next, ends in played:
+            bonus.step(0, action, s_next, ends)
+            raw.append(bonus.raw[0])
+    return np.array(raw)
+
+
+def _check_order(fresh: Callable[[int], Bonus], recording: Recording) -> None:
+    """Deal the episodes out to several environments, straight and turned round."""
+    streams: list[list[Any]] = [[] for _ in range(STREAMS)]
+    for e, (first, played) in enumerate(recording.episodes):
+        s = first
+        for action, s_next, ends in played:
+            streams[e % STREAMS].append((s, action, s_next, ends))
+            s = s_next
+    if len(recording.episodes) < STREAMS:  # cut what there is into pieces
+        whole = [step for stream in streams for step in stream]
+        streams = [whole[i * len(whole) // STREAMS : (i + 1) * len(whole) // STREAMS] for i in range(STREAMS)]
+    length = min(200, *map(len, streams))
+    found = []
+    for order in (list(range(STREAMS)), list(reversed(range(STREAMS)))):
+        bonus, raw = fresh(STREAMS), []
+        for t in range(length):
+            states, *steps = zip(*(streams[i][t] for i in order), strict=True)
+            for i in range(STREAMS):
+                bonus.begin(i, states[i])
+            bonus.steps_of(range(STREAMS), *steps)
+            raw.append([bonus.raw[order.index(i)] for i in range(STREAMS)])
+        found.append(np.array(raw))
+    straight, turned = found
+    assert np.allclose(straight, turned, rtol=1e-3, atol=1e-12), "the bonus depends on the order of the environments"
+
+
+def _edges(env: gym.Env[Any, Any], options: dict[str, Any], seed: int) -> tuple[str, str]:
+    """The same actions in the environment alone and in a vector, which resets itself in one of three ways."""
+    try:
+        copies = [copy.deepcopy(env) for _ in range(1 + len(AutoresetMode))]
+    except Exception as error:  # whatever an environment holds that cannot be copied
+        return "note", f"not checked, for the environment cannot be copied ({type(error).__name__})"
+    env.action_space.seed(seed)
+    actions = [env.action_space.sample() for _ in range(EDGE_STEPS)]
+    alone = IntrinsicReward(copies[0], **options)
+    alone.reset(seed=seed)
+    expected, resets = [], 0
+    for action in actions:
+        _, _, terminated, truncated, info = alone.step(action)
+        expected.append(info["intrinsic_reward"])
+        if terminated or truncated:
+            alone.reset()
+            resets += 1
+    for mode, one in zip(AutoresetMode, copies[1:], strict=True):
+        makers = [functools.partial(_given, one)]
+        vector = VectorIntrinsicReward(SyncVectorEnv(makers, autoreset_mode=mode), **options)
+        vector.reset(seed=seed)
+        found: list[float] = []
+        while len(found) < len(actions):
+            _, _, ended, cut, info = vector.step(np.array([actions[len(found)]]))
+            found += info["intrinsic_reward"][info["_intrinsic_reward"]].tolist()
+            if mode == AutoresetMode.DISABLED and (ended | cut).any():
+                vector.reset(options={"reset_mask": ended | cut})
+        assert np.allclose(found, expected, rtol=1e-6), f"paid differently in a vector with autoreset {mode.value}"
+    return "ok", f"{resets} episodes, reset by hand and in three ways by a vector: the same bonuses"
+
+
+def _given(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+    return env
+
+
+def _scale(raw: NDArray[np.float64], extrinsic: NDArray[np.float64], settings: Settings) -> list[Finding]:
+    size = float(np.sqrt(np.mean(raw**2)))
+    found = f"root mean square {size:.3g}, from {raw.min():.3g} to {raw.max():.3g}; times beta {settings.beta:g}"
+    paid = abs(settings.beta) * size * (1 if not settings.normalise else 1 / max(size, 1e-300))
+    largest = float(np.abs(extrinsic).max())
+    is_large = paid > LARGE * max(largest, 1.0)
+    cure = f"; that is {paid:.3g} a step, against {largest:.3g} of the environment: lower beta, or normalise=True"
+    findings = [Finding("scale", "note" if is_large else "ok", found + cure * is_large)]
+    if size > 0 and raw.max() <= 0:
+        why = "never positive: Q = 0 is optimistic for it, and an agent that can end an episode early may do so"
+        findings.append(Finding("sign", "note", why))
+    elif size > 0 and raw.min() >= 0:
+        findings.append(Finding("sign", "note", "never negative: an agent gains by not ending an episode"))
+    return findings
+
+
+def _terms(bonus: Bonus, recording: Recording) -> Iterator[tuple[str, str]]:
+    """Does each number that the reward asks for change what it pays?"""
+    needs, function = bonus.reward.needs, bonus.reward.function
+    if not needs:
+        yield "ok", "it asks for nothing"
+        return
+    values: list[Sequence[float]] = []
+    for first, played in recording.episodes:
+        s = first
+        bonus.begin(0, first)
+        for action, s_next, ends in played:
+            values.append(bonus.learner.step(s, bonus.action(action), s_next, 0.0 if ends else 1.0))
+            s = s_next
+    table = np.array(values)
+
+    def paid(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.array([float(function(*row)) for row in rows.tolist()])
+
+    as_it_is = paid(table)
+    useful = []
+    for i, need in enumerate(needs):
+        other, constant = table.copy(), table.copy()
+        other[:, i] = 1.5 * other[:, i] + 1
+        constant[:, i] = table[:, i].mean()
+        if np.array_equal(paid(other), as_it_is):
+            yield "note", f"{need} never changes what it pays: leave it out"
+        elif np.allclose(paid(constant), as_it_is, rtol=1e-9, atol=1e-12):
+            yield "note", f"{need} was the same in all {len(table)} steps, so it made no difference"
+        else:
+            useful.append(need)
+    if useful:
+        yield "ok", f"{', '.join(useful)}: each makes a difference"
+
+
+def _in_the_end(
+    env: gym.Env[Any, Any], fresh: Callable[[], Bonus], recording: Recording, raw: NDArray[np.float64]
+) -> tuple[str, str]:
+    """Does the bonus become the same everywhere once the representation is learned?"""
+    bonus, size = fresh(), float(np.ptp(raw))
+    if size == 0:
+        return "note", f"it is {raw[0]:g} at every step: a control, it tells no step from another"
+    exact = _exact(env, bonus)
+    if exact is not None:
+        spread, how = float(np.ptp(exact)), "exact representation of the random walk"
+    else:
+        for _ in range(5):
+            last = replay(bonus, recording)
+        spread, how = float(np.ptp(last)), "the same steps learned from five times"
+    if spread < NEARLY * size:
+        return "note", f"becomes constant as it is learned ({how}: spread {spread:.2g}, at first {size:.2g})"
+    return "ok", f"still tells steps apart when it is learned ({how}: spread {spread:.2g}, at first {size:.2g})"
+
+
+def _exact(env: gym.Env[Any, Any], bonus: Bonus) -> NDArray[np.float64] | None:
+    """The bonus of every possible step, from closed forms; None where there is no table, or no closed form."""
+    try:
+        raw_env: Any = env.unwrapped
+        mdp = raw_env.mdp if isinstance(raw_env, MDPEnv) else MDP.from_gymnasium(env)
+    except (ValueError, AttributeError):
+        return None
+    if mdp.n_states > 1000 or not bonus.reward.on_tables or not isinstance(env.observation_space, gym.spaces.Discrete):
+        return None
+    gamma, P, ends = bonus.settings.gamma_sr, mdp.transition(), mdp.terminal[0]
+    gamma_pr = gamma if bonus.settings.gamma_pr is None else bonus.settings.gamma_pr
+    terminal = ends if ends.any() else None
+    s, s_next = np.nonzero((P > 0) & ~ends[:, None])
+    of: dict[str, NDArray[Any]] = {}
+    try:
+        M, F, visits = sr(P, gamma, terminal), fr(P, gamma, terminal), MANY * stationary(P)
+        if any(need.startswith("N_") for need in bonus.reward.needs):
+            N = pr(P, gamma_pr, terminal)
+            of |= {"N_next": N[s, s_next], "N_col_next": N.sum(axis=0)[s_next]}
+    except ValueError:  # no unique or no positive stationary distribution
+        return None
+    of |= {"M_next": M[s, s_next], "M_row": M.sum(axis=1)[s], "M_col_next": M.sum(axis=0)[s_next]}
+    of |= {"F_row": F.sum(axis=1)[s], "F_row_next": F.sum(axis=1)[s_next], "visits": visits[s]}
+    of["visits_next"] = visits[s_next]
+    columns = [of[need].tolist() for need in bonus.reward.needs]
+    with np.errstate(all="ignore"):
+        try:
+            exact = np.array([float(bonus.reward.function(*values)) for values in zip(*columns, strict=True)])
+        except ZeroDivisionError:
+            return None
+    return exact if np.isfinite(exact).all() else None
+
+
+def _microseconds(fresh: Callable[[], Bonus], recording: Recording) -> float:
+    """CPU time a step, the best of three replays; what reading an observation costs is left out."""
+    best = math.inf
+    for _ in range(3):
+        bonus = fresh()
+        begin = time.process_time()
+        replay(bonus, recording)
+        best = min(best, time.process_time() - begin)
+    return 1e6 * best / recording.n_steps
+
+
+def _print(title: str, findings: Sequence[Finding]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=escape(title), title_justify="left", box=None)
+    for column in Finding._fields:
+        table.add_column(column)
+    for finding in findings:
+        table.add_row(*map(escape, finding))
+    Console().print(table)

@@ -1,0 +1,155 @@
+"""Intrinsic rewards in Stable-Baselines3: a wrapper of vector environments, a callback that logs, a replay buffer.
+
+    env = spie.sb3.IntrinsicReward(make_vec_env("MountainCar-v0", 8), "sf-pf", beta=0.1)
+    PPO("MlpPolicy", env).learn(100_000, callback=spie.sb3.LogIntrinsicReward())
+
+An off-policy agent may keep the environment's own rewards and compute the bonus whenever a batch is drawn:
+
+    model = DQN("MlpPolicy", env, replay_buffer_class=spie.sb3.ReplayBuffer)
+    env.attach(model)  # again after DQN.load
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+try:
+    from stable_baselines3.common.base_class import BaseAlgorithm
+    from stable_baselines3.common.buffers import ReplayBuffer as PlainReplayBuffer
+    from stable_baselines3.common.callbacks import BaseCallback
+    from stable_baselines3.common.type_aliases import ReplayBufferSamples
+    from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize, unwrap_vec_wrapper
+except ImportError as error:
+    raise ImportError('spie.sb3 needs Stable-Baselines3: pip install "spie-rl[sb3]"') from error
+
+from spie.dropin.bonus import Bonus, Kept, Settings, env_name
+
+NOT_ATTACHED = "spie.sb3.ReplayBuffer has no bonus: call env.attach(model) once the model is built or loaded"
+
+
+class IntrinsicReward(Kept, VecEnvWrapper):
+    """`spie.IntrinsicReward` for Stable-Baselines3: agents learn on the sum, ep_rew_mean stays the environment's own.
+
+    Put it below VecNormalize and other wrappers that change observations or rewards.
+    """
+
+    def __init__(
+        self,
+        venv: VecEnv,
+        reward: str,
+        beta: float = 1.0,
+        *,
+        features: Callable[[Any], Any] | None = None,
+        learn: bool = True,
+        **options: Any,
+    ) -> None:
+        super().__init__(venv)
+        settings, spaces = Settings(reward, beta, **options), (self.observation_space, self.action_space)
+        self.bonus = Bonus(env_name(venv), *spaces, self.num_envs, settings, features, learn)
+        self.began = time.time()
+        self.intrinsic_reward: NDArray[np.float64] = np.zeros(self.num_envs)  # of the last step, before beta
+        self.returns, self.lengths = np.zeros(self.num_envs), np.zeros(self.num_envs, np.int64)  # of each episode
+
+    def reset(self) -> Any:
+        observations = self.venv.reset()
+        for i, s in enumerate(self.bonus.encode_all(observations, self.num_envs)):
+            self.bonus.begin(i, s)
+        self.returns[:] = self.lengths[:] = 0
+        return observations
+
+    def step_async(self, actions: NDArray[Any]) -> None:
+        self.taken = actions
+        self.venv.step_async(actions)
+
+    def step_wait(self) -> tuple[Any, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
+        observations, rewards, dones, infos = self.venv.step_wait()
+        bonus, envs = self.bonus, range(self.num_envs)
+        now = bonus.encode_all(observations, self.num_envs)
+        next_states = [bonus.encode(infos[i]["terminal_observation"]) if dones[i] else now[i] for i in envs]
+        terminated = [bool(dones[i]) and not infos[i].get("TimeLimit.truncated", False) for i in envs]
+        self.intrinsic_reward = np.array(bonus.steps_of(envs, list(self.taken), next_states, terminated))
+        self.returns += rewards
+        self.lengths += 1
+        totals = np.empty(self.num_envs, np.float32)
+        told = []
+        for i, (r, r_int) in enumerate(zip(rewards.tolist(), self.intrinsic_reward.tolist(), strict=True)):
+            totals[i] = bonus.total(r, r_int)
+            told.append({**infos[i], "extrinsic_reward": r, "intrinsic_reward": r_int})
+            if dones[i]:
+                bonus.begin(i, now[i])
+                elapsed = round(time.time() - self.began, 6)
+                episode = {"r": float(self.returns[i]), "l": int(self.lengths[i]), "t": elapsed}
+                told[i].setdefault("episode", episode)  # a Monitor below has written its own
+                self.returns[i] = self.lengths[i] = 0
+        return observations, totals, dones, told
+
+    def attach(self, model: BaseAlgorithm) -> None:
+        """Let the replay buffer of a model compute its bonuses here."""
+        buffer = getattr(model, "replay_buffer", None)
+        if not isinstance(buffer, ReplayBuffer):
+            raise ValueError(
+                f"attach: {type(model).__name__} has no replay buffer of spie; "
+                "build it with replay_buffer_class=spie.sb3.ReplayBuffer, or leave attach out"
+            )
+        if (n_steps := getattr(model, "n_steps", 1)) > 1:
+            raise ValueError(f"attach: n_steps = {n_steps} has no effect with this replay buffer; use n_steps=1")
+        buffer.bonus = self.bonus
+        buffer.transposed = len(buffer.obs_shape) == 3 and buffer.obs_shape != self.observation_space.shape
+
+
+class ReplayBuffer(PlainReplayBuffer):
+    """Keeps the environment's own reward; the bonus is computed when a batch is drawn, by what is known by then."""
+
+    bonus: Bonus | None = None  # given by `IntrinsicReward.attach`
+    transposed = False  # agents put the channels of an image first
+
+    def add(self, obs: Any, next_obs: Any, action: Any, reward: Any, done: Any, infos: list[dict[str, Any]]) -> None:
+        if self.bonus is None:
+            raise ValueError(NOT_ATTACHED)
+        super().add(obs, next_obs, action, np.array([info["extrinsic_reward"] for info in infos]), done, infos)
+
+    def _get_samples(self, batch_inds: NDArray[Any], env: VecNormalize | None = None) -> ReplayBufferSamples:
+        if self.bonus is None:
+            raise ValueError(NOT_ATTACHED)
+        envs = np.random.randint(0, self.n_envs, len(batch_inds))  # noqa: NPY002 (the generator that agents seed)
+        at, after = (batch_inds, envs), ((batch_inds + 1) % self.buffer_size, envs)
+        obs, actions = self.observations[at], self.actions[at]
+        next_obs = self.observations[after] if self.optimize_memory_usage else self.next_observations[at]
+        seen = [np.moveaxis(images, 1, -1) if self.transposed else images for images in (obs, next_obs)]
+        rewards = self.bonus.look(seen[0], actions[:, 0], seen[1])
+        if not self.bonus.settings.replace:
+            rewards += self.rewards[at]
+        data = (
+            self._normalize_obs(obs, env),
+            actions,
+            self._normalize_obs(next_obs, env),
+            (self.dones[at] * (1 - self.timeouts[at])).reshape(-1, 1),
+            self._normalize_reward(rewards.astype(np.float32).reshape(-1, 1), env),
+        )
+        return ReplayBufferSamples(*map(self.to_torch, data))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the bonus, which keeps its own state: `IntrinsicReward.save`."""
+        return {name: value for name, value in self.__dict__.items() if name != "bonus"}
+
+
+class LogIntrinsicReward(BaseCallback):
+    """Writes intrinsic/raw_mean, intrinsic/scaled_mean, intrinsic/beta and explore/coverage to the agent's log."""
+
+    def _on_training_start(self) -> None:
+        found = unwrap_vec_wrapper(self.training_env, IntrinsicReward)
+        if found is None:
+            raise ValueError("LogIntrinsicReward: the agent's environment has no spie.sb3.IntrinsicReward")
+        self.wrapper: IntrinsicReward = found
+
+    def _on_step(self) -> bool:
+        bonus = self.wrapper.bonus
+        self.logger.record_mean("intrinsic/raw_mean", float(np.mean(bonus.raw)))
+        self.logger.record_mean("intrinsic/scaled_mean", float(np.mean(self.wrapper.intrinsic_reward)))
+        self.logger.record("intrinsic/beta", bonus.beta)
+        if not np.isnan(bonus.learner.coverage):
+            self.logger.record("explore/coverage", bonus.learner.coverage)
+        return True

@@ -1,0 +1,1 @@
+"""The page that compares ours with the paper's, and its drawings."""

@@ -1,0 +1,207 @@
+"""Drop-in use: other people's agents on sparse tasks, bare, with a bonus, with a constant cost, and with counts.
+
+A plain loop of Q-learning and a DQN of Stable-Baselines3, each on an environment wrapped in `IntrinsicReward`. No
+agent is tuned on its own: what they share was settled on a few trial runs, and of beta three values are shown.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+
+from spie.agents.base import Agent, Seeds
+from spie.dropin.bonus import IntrinsicReward
+from spie.features import fourier_features
+from spie.runs.run import Run
+from spie.tasks.base import Kind
+from spie.tasks.mdp import MDPEnv
+from spie.tasks.pixels import deep_sea
+from spie.trace import EpisodeTrace
+
+LAST, ENOUGH = 10, 8  # a seed has solved a task if so many of its last episodes reached the goal
+GOAL = 0.5  # an episode that pays more has reached it
+BETAS = (0.1, 0.01, 0.001)
+STEPS = 20_000
+
+
+@dataclass(frozen=True)
+class Task:
+    """A Gymnasium environment by name, that pays 1 at a goal and (nearly) nothing elsewhere."""
+
+    kind: ClassVar[Kind] = "table"
+
+    id: str
+    options: tuple[tuple[str, Any], ...] = ()
+    depth: int = 0  # of DeepSea
+
+    @property
+    def name(self) -> str:
+        return self.id
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(repr(self).encode()).hexdigest()[:24]
+
+    def make(self) -> gym.Env[Any, Any]:
+        return MDPEnv(deep_sea(self.depth)) if self.depth else gym.make(self.id, **dict(self.options))
+
+
+TASKS = {
+    "frozen-lake": Task("FrozenLake-v1", (("map_name", "8x8"), ("is_slippery", False))),
+    "deep-sea": Task("deep-sea", depth=20),
+    "mountain-car": Task("spie/SparseMountainCar-v0"),
+    "mountain-car, DQN": Task("spie/SparseMountainCar-v0"),
+}
+
+
+@dataclass(frozen=True)
+class PlainQ(Agent):
+    """Q-learning as anyone writes it, on a table or on Fourier features; it knows nothing of the bonus."""
+
+    reward: str
+    beta: float
+    alpha: float = 0.5
+    gamma: float = 0.99
+    epsilon: float = 0.1  # falls to 0 in the course of a run, as beta does
+
+    def run(self, task: Task, steps: int, seeds: Seeds = 1, **_: Any) -> EpisodeTrace:
+        return _trace(self, seeds, (self._episodes(task, steps, seed) for seed in _each(seeds)))
+
+    def _episodes(self, task: Task, steps: int, seed: int) -> "list[Episode]":
+        env = IntrinsicReward(task.make(), self.reward, self.beta, anneal=steps)
+        space, n_actions = env.observation_space, int(env.action_space.n)  # type: ignore[attr-defined]
+        phi_of = np.eye(int(space.n)).__getitem__ if isinstance(space, gym.spaces.Discrete) else fourier_features(space)
+        rng = np.random.default_rng(seed)
+        episodes: list[Episode] = []
+        phi = phi_of(env.reset(seed=seed)[0])
+        Q = np.zeros((n_actions, len(phi)))
+        length, own, added = 0, 0.0, 0.0
+        for t in range(steps):
+            values = Q @ phi
+            best = np.flatnonzero(values >= values.max() - 1e-9)
+            a = int(rng.integers(n_actions) if rng.random() < self.epsilon * (1 - t / steps) else rng.choice(best))
+            observation, r, terminated, truncated, info = env.step(a)
+            phi_next = phi_of(observation)
+            target = r + self.gamma * (not terminated) * (Q @ phi_next).max()
+            Q[a] += self.alpha * (target - values[a]) * phi
+            phi, length = phi_next, length + 1
+            own, added = own + info["extrinsic_reward"], added + info["intrinsic_reward"]
+            if terminated or truncated:
+                episodes.append((length, own, added, terminated))
+                phi, length, own, added = phi_of(env.reset()[0]), 0, 0.0, 0.0
+        return episodes
+
+    def seconds_per_step(self, task: Task) -> float:
+        return 1.2e-4 if "Car" in task.id else 5e-5
+
+
+@dataclass(frozen=True)
+class SB3DQN(Agent):
+    """DQN of Stable-Baselines3, with bonuses computed afresh from replay."""
+
+    reward: str
+    beta: float
+    learning_rate: float = 1e-3
+    gamma: float = 0.99
+    train_freq: int = 8
+    batch_size: int = 64
+    target_update_interval: int = 500
+    exploration_final_eps: float = 0.05  # from 1, within a tenth of the steps
+    hidden: tuple[int, ...] = (64, 64)
+
+    def run(self, task: Task, steps: int, seeds: Seeds = 1, **_: Any) -> EpisodeTrace:
+        return _trace(self, seeds, (self._episodes(task, steps, seed) for seed in _each(seeds)))
+
+    def _episodes(self, task: Task, steps: int, seed: int) -> "list[Episode]":
+        from stable_baselines3 import DQN
+        from stable_baselines3.common.vec_env import DummyVecEnv
+
+        from spie import sb3
+
+        env = sb3.IntrinsicReward(DummyVecEnv([task.make]), self.reward, self.beta, anneal=steps)
+        model = DQN(
+            "MlpPolicy",
+            env,
+            learning_rate=self.learning_rate,
+            learning_starts=1000,
+            gamma=self.gamma,
+            train_freq=self.train_freq,
+            batch_size=self.batch_size,
+            buffer_size=steps,
+            target_update_interval=self.target_update_interval,
+            exploration_final_eps=self.exploration_final_eps,
+            policy_kwargs={"net_arch": list(self.hidden)},
+            replay_buffer_class=sb3.ReplayBuffer,
+            device="cpu",
+            seed=seed,
+        )
+        env.attach(model)
+        episodes: list[Episode] = []
+
+        def note(local: dict[str, Any], _: dict[str, Any]) -> bool:
+            (info,) = local["infos"]
+            if "episode" in info:
+                cut = info.get("TimeLimit.truncated", False)
+                episodes.append((info["episode"]["l"], info["episode"]["r"], 0.0, not cut))
+            return True
+
+        model.learn(steps, callback=note)
+        return episodes
+
+    def seconds_per_step(self, task: Task) -> float:
+        return 6e-4
+
+
+Episode = tuple[int, float, float, bool]  # steps, reward, bonus, whether it ended by itself
+
+
+def _each(seeds: int | Sequence[int]) -> Sequence[int]:
+    return range(seeds) if isinstance(seeds, int) else seeds
+
+
+def _trace(settings: Any, seeds: int | Sequence[int], runs: Iterator[list[Episode]]) -> EpisodeTrace:
+    """Episodes that a seed did not play are 0."""
+    played = [np.array(episodes or [(0, 0.0, 0.0, False)]) for episodes in runs]
+    whole = np.zeros((len(played), max(map(len, played)), 4))
+    for row, episodes in zip(whole, played, strict=True):
+        row[: len(episodes)] = episodes
+    n_seeds = len(_each(seeds))
+    return EpisodeTrace(
+        repr(settings),
+        np.array(_each(seeds)),
+        whole[..., 0].astype(np.int32),
+        whole[..., 1],
+        whole[..., 2],
+        whole[..., 3].astype(np.bool_),
+        np.full(n_seeds, -1),
+    )
+
+
+def found(trace: EpisodeTrace) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Steps until the goal was reached for the first time [seeds]; -1 for never."""
+    reached = trace.episode_rewards > GOAL
+    steps = np.cumsum(trace.episode_steps, axis=1)
+    return np.where(reached.any(axis=1), steps[np.arange(len(steps)), reached.argmax(axis=1)], -1)
+
+
+def solved(trace: EpisodeTrace) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Whether most of the last episodes reached the goal [seeds]."""
+    played = (trace.episode_steps > 0).sum(axis=1)
+    reached = trace.episode_rewards > GOAL
+    return np.array([row[max(0, n - LAST) : n].sum() >= ENOUGH for row, n in zip(reached, played, strict=True)])
+
+
+def runs(seeds: int) -> list[Run]:
+    """Q-learning with every scale of every bonus; DQN with one, for it takes longer."""
+    planned: list[tuple[str, str, Any]] = []
+    for env, bonus, alpha in (("frozen-lake", "sr-r", 0.5), ("deep-sea", "sr-r", 0.5), ("mountain-car", "sf-pf", 0.1)):
+        planned.append((env, "bare", PlainQ("none", 0.0, alpha)))
+        rewards = (bonus, "constant", "count")
+        planned += [(env, f"{reward} beta={b:g}", PlainQ(reward, b, alpha)) for reward in rewards for b in BETAS]
+    planned.append(("mountain-car, DQN", "bare", SB3DQN("none", 0.0)))
+    for reward in ("sf-pf", "constant", "count"):
+        planned.append(("mountain-car, DQN", f"{reward} beta=0.01", SB3DQN(reward, 0.01)))
+    return [Run(env, agent, settings, TASKS[env], STEPS, seeds) for env, agent, settings in planned]

@@ -1,0 +1,101 @@
+"""Things known by name: tasks, agents, intrinsic rewards, experiments and deep bonuses, ours and those of plug-ins.
+
+A package adds to them through the entry point group `spie.plugins`; each entry names a module, which registers what it
+has when it is imported:
+
+    [project.entry-points."spie.plugins"]
+    my-lab = "my_lab.spie_plugin"
+
+Plug-ins are loaded when a name is looked up that is not ours, or when names are listed: `import spie` loads none. One
+that fails adds nothing, is named in one line on the error output, and everything else works.
+"""
+
+import sys
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint, entry_points
+from typing import Generic, TypeVar
+
+from spie.errors import unknown
+
+CONTRACT = 1  # raised when Task or Agent ask for more than before; a plug-in may say SPIE_CONTRACT = n
+GROUP = "spie.plugins"
+
+Value = TypeVar("Value")
+_REGISTRIES: list["Registry[object]"] = []
+_loaded = False
+_loading: str | None = None  # the plug-in that is being imported
+problems: list[str] = []  # a line for each plug-in that could not be used
+
+
+class Registry(Generic[Value]):
+    """Values by name, in the order in which they were added."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind  # for messages: "agent", "task", ...
+        self._values: dict[str, Value] = {}
+        self._owners: dict[str, str | None] = {}  # the plug-in that added a name; None: spie itself, or the user
+        _REGISTRIES.append(self)  # type: ignore[arg-type]
+
+    def add(self, name: str, value: Value, *, again: bool = False) -> None:
+        """Make `value` known as `name`. again: a name of the same owner may be defined anew, as in notebooks."""
+        if name in self._values and not (again and self._owners[name] == _loading):
+            owner = self._owners[name]
+            whose = "a built-in" if owner is None else f"plug-in {owner}'s"
+            raise ValueError(f'"{name}" is {whose} {self.kind}; give yours another name')
+        self._values[name] = value
+        self._owners[name] = _loading
+
+    def get(self, name: str) -> Value:
+        """The value known as `name`; ValueError, with the nearest known name, where there is none."""
+        if name not in self._values:
+            load_plugins()
+        if name not in self._values:
+            raise unknown(self.kind, name, self._values)
+        return self._values[name]
+
+    def names(self) -> tuple[str, ...]:
+        """All names, those of plug-ins included."""
+        load_plugins()
+        return tuple(self._values)
+
+    def owner(self, name: str) -> str | None:
+        """The plug-in that a name comes from; None for spie itself, and for what this process defined."""
+        return self._owners[name]
+
+    def items(self) -> Iterator[tuple[str, Value]]:
+        load_plugins()
+        return iter(list(self._values.items()))
+
+    def __contains__(self, name: str) -> bool:
+        if name not in self._values:
+            load_plugins()
+        return name in self._values
+
+
+def load_plugins() -> None:
+    """Import what installed packages offer under `spie.plugins`, once in a process."""
+    global _loaded
+    if _loaded:
+        return
+    _loaded = True  # first, so that a look-up within a plug-in does not begin again
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        _load(entry)
+
+
+def _load(entry: EntryPoint) -> None:
+    global _loading
+    before = [(registry._values.copy(), registry._owners.copy()) for registry in _REGISTRIES]
+    _loading = entry.name
+    try:
+        module = entry.load()
+        contract = vars(module).get("SPIE_CONTRACT", CONTRACT)
+        if contract > CONTRACT:
+            raise ValueError(f"it is made for contract {contract} of spie, this spie has {CONTRACT}; update spie")
+    except (Exception, SystemExit) as error:  # whatever somebody else's module does
+        for registry, (values, owners) in zip(_REGISTRIES, before, strict=False):
+            registry._values, registry._owners = values, owners
+        why = str(error).partition("\n")[0] or type(error).__name__
+        problems.append(f"plug-in {entry.name} ({entry.value}) is left out: {why}")
+        print(f"spie: {problems[-1]}", file=sys.stderr)
+    finally:
+        _loading = None

@@ -1,0 +1,1 @@
+"""Runs: what determines a result, where it is computed, where it is kept."""

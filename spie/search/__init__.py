@@ -1,0 +1,1 @@
+"""Choosing settings: choose on some seeds, confirm on others."""

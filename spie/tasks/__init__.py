@@ -1,0 +1,8 @@
+"""What can be explored: tasks as data, known by name and to Gymnasium."""
+
+from spie.tasks.chains import riverswim, sixarms
+from spie.tasks.classic import mountain_car, pendulum
+from spie.tasks.grids import grid, maze
+from spie.tasks.pixels import deep_sea
+
+__all__ = ["deep_sea", "grid", "maze", "mountain_car", "pendulum", "riverswim", "sixarms"]

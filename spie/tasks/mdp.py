@@ -1,0 +1,367 @@
+"""An MDP is arrays of successors, probabilities and rewards; a Gymnasium env is a view of them."""
+
+import functools
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NoReturn
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from spie.tasks.base import Kind
+
+DENSE_STATES = 5000  # transition() is dense up to here: 200 MB
+DENSE_BYTES = 2e9  # P is refused above
+ROUNDING = 1e-9  # how far from 1 probabilities may sum
+
+
+@dataclass(frozen=True, eq=False)
+class MDP:
+    """A finite MDP as successor lists, checked when it is built and read-only afterwards.
+
+    S states, A actions, at most K successors of each, G goal phases. Shorter successor lists are padded with
+    probability 0; padding points at the state itself and pays 0, whatever was given there.
+    """
+
+    kind: ClassVar[Kind] = "table"
+
+    name: str
+    next: NDArray[np.int32]  # successors [S, A, K]
+    prob: NDArray[np.float64]  # their probabilities [S, A, K]
+    reward: NDArray[np.float64]  # [G, S, A, K], or [S, A, K] for one phase
+    start: NDArray[np.float64]  # distribution of the first state [S]
+    terminal: NDArray[np.bool_] = field(default_factory=lambda: np.array(False))  # entering ends: [G, S] or [S]
+    episodes_per_phase: int = 0  # the phase moves on, cyclically, after so many episodes; 0: never
+    available: NDArray[np.bool_] = field(default_factory=lambda: np.array(True))  # actions on offer [S, A]
+    labels: tuple[str, ...] = ()  # one per state; default "0", "1", ...
+    cells: NDArray[np.int32] | None = None  # (row, column) of each state on a grid [S, 2]
+    shape: tuple[int, int] | None = None  # (rows, columns) of that grid
+
+    def __post_init__(self) -> None:
+        successors = np.asarray(self.next)
+        if successors.size == 0:
+            self._refuse(f"no states, actions or successors: next has shape {successors.shape}")
+        if successors.ndim != 3 or successors.dtype.kind not in "iu":
+            self._refuse(f"next must be integers [S, A, K], not {successors.dtype} {list(successors.shape)}")
+        S, A, K = successors.shape
+        n_phases = max(1, len(self.reward)) if np.ndim(self.reward) == 4 else 1
+        prob = self._array("prob", np.float64, (S, A, K))
+        reward = self._array("reward", np.float64, (n_phases, S, A, K))
+        start = self._array("start", np.float64, (S,))
+        terminal = self._array("terminal", np.bool_, (n_phases, S))
+        available = self._array("available", np.bool_, (S, A))
+
+        padding = prob == 0
+        successors = np.where(padding, np.arange(S)[:, None, None], successors)
+        reward[:, padding] = 0
+
+        for (s,) in _first(~available.any(axis=1)):
+            self._refuse(f"state {s} has no available action")
+        for s, a, k in _first(~(prob >= 0)):
+            self._refuse(f"P[{s}, {a}] holds {prob[s, a, k]:g}, which is no probability (state {s}, action {a})")
+        for s, a, k in _first((successors < 0) | (successors >= S)):
+            self._refuse(
+                f"P[{s}, {a}] leads to {successors[s, a, k]}, but the states are 0..{S - 1} (state {s}, action {a})"
+            )
+        total = prob.sum(axis=2)
+        for s, a in _first(available & ~(np.abs(total - 1) <= ROUNDING)):
+            self._refuse(f"P[{s}, {a}] sums to {total[s, a]:.12g}, not 1 (state {s}, action {a})")
+        for s, a in _first(~available & (total > 0)):
+            self._refuse(f"P[{s}, {a}] sums to {total[s, a]:.12g}, but action {a} is not available in state {s}")
+        for g, s, a, k in _first(~np.isfinite(reward)):
+            self._refuse(f"reward {reward[g, s, a, k]} in phase {g} is not finite (state {s}, action {a})")
+
+        for (s,) in _first(~(start >= 0)):
+            self._refuse(f"start holds {start[s]:g}, which is no probability (state {s})")
+        if not abs(start.sum() - 1) <= ROUNDING:
+            self._refuse(f"start sums to {start.sum():.12g}, not 1")
+        for (g,) in _first(terminal.all(axis=1)):
+            self._refuse(f"every state is terminal in phase {g}")
+        for g, s in _first(terminal & (start > 0)):
+            self._refuse(f"state {s} is a start and terminal in phase {g}")
+        if self.episodes_per_phase < 0:
+            self._refuse(f"episodes_per_phase is {self.episodes_per_phase}; give 0 (never) or more")
+
+        labels = tuple(self.labels) or tuple(map(str, range(S)))
+        if len(labels) != S:
+            self._refuse(f"{len(labels)} labels for {S} states")
+        if (self.cells is None) != (self.shape is None):
+            self._refuse("cells and shape come together")
+        if self.cells is not None:
+            cells = self._array("cells", np.int32, (S, 2))
+            for (s,) in _first(((cells < 0) | (cells >= self.shape)).any(axis=1)):
+                self._refuse(f"cell {tuple(cells[s].tolist())} of state {s} is outside the {self.shape} grid")
+            self._freeze("cells", cells)
+        for what, array in {
+            "next": successors.astype(np.int32),
+            "prob": prob,
+            "reward": reward,
+            "start": start,
+            "terminal": terminal,
+            "available": available,
+        }.items():
+            self._freeze(what, array)
+        object.__setattr__(self, "labels", labels)
+
+    def _refuse(self, why: str) -> NoReturn:
+        raise ValueError(f"{self.name}: {why}")
+
+    def _array(self, what: str, dtype: type, shape: tuple[int, ...]) -> NDArray[Any]:
+        """A copy of field `what` in full shape: one value, or one array for all phases, is repeated."""
+        array: NDArray[Any] = np.asarray(getattr(self, what), dtype=dtype)
+        if array.ndim and array.shape not in (shape, shape[1:] if what in ("reward", "terminal") else shape):
+            self._refuse(f"{what} has shape {list(array.shape)}, not {list(shape)}")
+        return np.broadcast_to(array, shape).copy()
+
+    def _freeze(self, what: str, array: NDArray[Any]) -> None:
+        array.flags.writeable = False
+        object.__setattr__(self, what, array)
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """A hash of the tables: two ways to write the same environment have the same."""
+        digest = hashlib.sha256()
+        for array in (self.next, self.prob, self.reward, self.start, self.terminal, self.available):
+            digest.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
+        digest.update(str(self.episodes_per_phase).encode())
+        return digest.hexdigest()[:24]
+
+    @property
+    def n_states(self) -> int:
+        return len(self.next)
+
+    @property
+    def n_actions(self) -> int:
+        return int(self.next.shape[1])
+
+    @property
+    def n_successors(self) -> int:
+        return int(self.next.shape[2])
+
+    @property
+    def n_phases(self) -> int:
+        return len(self.reward)
+
+    @property
+    def P(self) -> NDArray[np.float64]:
+        """Dense transition probabilities [S, A, S], zero for an action that is not available."""
+        S, A = self.n_states, self.n_actions
+        if S * A * S * 8 > DENSE_BYTES:
+            self._refuse(
+                f"P [{S}, {A}, {S}] would need {S * A * S * 8 / 1e9:.1f} GB; use transition(), or next and prob"
+            )
+        P = np.zeros((S, A, S))
+        np.add.at(P, (np.arange(S)[:, None, None], np.arange(A)[None, :, None], self.next), self.prob)
+        return P
+
+    @property
+    def R(self) -> NDArray[np.float64]:
+        """Expected reward of an action in phase 0 [S, A]."""
+        expected: NDArray[np.float64] = np.einsum("sak,sak->sa", self.prob, self.reward[0])
+        return expected
+
+    def transition(self, policy: NDArray[np.float64] | None = None, phase: int = 0) -> Any:
+        """Markov chain of a policy [S, A], by default uniform over the available actions: P [S, S].
+
+            P[s, s'] = sum_a policy[s, a] P[s, a, s']
+
+        The row of a terminal state is the start distribution, where the next episode begins. An array up to
+        5000 states, a scipy.sparse.csr_array above.
+        """
+        S = self.n_states
+        if not 0 <= phase < self.n_phases:
+            self._refuse(f"no phase {phase}; phases are 0..{self.n_phases - 1}")
+        policy = self.available / self.available.sum(axis=1, keepdims=True) if policy is None else self._policy(policy)
+
+        ends, starts = np.flatnonzero(self.terminal[phase]), np.flatnonzero(self.start)
+        weight = policy[:, :, None] * self.prob
+        weight[ends] = 0
+        s, a, k = np.nonzero(weight)
+        rows = np.concatenate([s, np.repeat(ends, starts.size)])
+        columns = np.concatenate([self.next[s, a, k], np.tile(starts, ends.size)])
+        values = np.concatenate([weight[s, a, k], np.tile(self.start[starts], ends.size)])
+        if S <= DENSE_STATES:
+            return np.bincount(rows * S + columns, values, minlength=S * S).reshape(S, S)
+        from scipy.sparse import csr_array
+
+        # 32-bit indices, as the sparse solvers want them
+        return csr_array((values, (rows.astype(np.int32), columns.astype(np.int32))), shape=(S, S))
+
+    def _policy(self, policy: NDArray[np.float64]) -> NDArray[np.float64]:
+        policy = np.asarray(policy, dtype=np.float64)
+        if policy.shape != (self.n_states, self.n_actions):
+            self._refuse(f"policy has shape {list(policy.shape)}, not {[self.n_states, self.n_actions]}")
+        for s, a in _first(~(policy >= 0)):
+            self._refuse(f"policy holds {policy[s, a]:g}, which is no probability (state {s}, action {a})")
+        for (s,) in _first(~(np.abs(policy.sum(axis=1) - 1) <= ROUNDING)):
+            self._refuse(f"policy sums to {policy[s].sum():.12g}, not 1 (state {s})")
+        for s, a in _first(~self.available & (policy > 0)):
+            self._refuse(f"policy takes action {a}, which is not available (state {s})")
+        return policy
+
+    @classmethod
+    def from_gymnasium(cls, env: gym.Env[Any, Any]) -> "MDP":
+        """MDP of a toy-text environment that carries its table: FrozenLake, CliffWalking, Taxi.
+
+        A successor that ends the episode becomes terminal, so ending must depend on the successor alone wherever
+        an episode can get. Time limits are not part of a table.
+        """
+        raw: Any = env.unwrapped
+        name = env.spec.id if env.spec else type(raw).__name__
+        if not (hasattr(raw, "P") and hasattr(raw, "initial_state_distrib")):
+            raise ValueError(f"{name}: carries no table P; FrozenLake, CliffWalking and Taxi do")
+        if getattr(raw, "fickle_passenger", False):
+            raise ValueError(f"{name}: the table P knows nothing of fickle_passenger; make the env without it")
+        S, A = int(raw.observation_space.n), int(raw.action_space.n)
+        K = max(len(raw.P[s][a]) for s in range(S) for a in range(A))
+        table = np.zeros((S, A, K, 4))  # probability, successor, reward, ends
+        for s in range(S):
+            for a in range(A):
+                table[s, a, : len(raw.P[s][a])] = raw.P[s][a]
+        prob, successors, reward, ends = np.moveaxis(table, 3, 0)
+        terminal = np.zeros(S, dtype=np.bool_)
+        terminal[successors[(prob > 0) & (ends > 0)].astype(int)] = True
+        mdp = cls(name, successors.astype(np.int64), prob, reward, raw.initial_state_distrib, terminal)
+        # Rows an episode never gets to may say anything: those of Taxi's delivered passengers do.
+        visited = reachable(mdp.next, mdp.start > 0, stop=terminal) & ~terminal
+        for s, a, k in _first(visited[:, None, None] & (prob > 0) & (ends != terminal[mdp.next])):
+            mdp._refuse(f"entering state {mdp.next[s, a, k]} ends some episodes and not others (state {s}, action {a})")
+        return mdp
+
+    def env(self, render_mode: str | None = None, max_steps: int | None = None) -> "MDPEnv":
+        """This MDP as a Gymnasium environment."""
+        return MDPEnv(self, render_mode, max_steps)
+
+
+def reachable(
+    successors: NDArray[np.int32], sources: NDArray[np.bool_], stop: NDArray[np.bool_] | None = None
+) -> NDArray[np.bool_]:
+    """States [S] within reach of the sources [S] along successors [S, A, K]; a `stop` state [S] is not left again."""
+    found = sources.copy()
+    queue = np.flatnonzero(sources).tolist()
+    neighbours = successors.reshape(len(successors), -1).tolist()
+    while queue:
+        s = queue.pop()
+        if stop is not None and stop[s]:
+            continue
+        for s_next in neighbours[s]:
+            if not found[s_next]:
+                found[s_next] = True
+                queue.append(s_next)
+    return found
+
+
+def _first(bad: NDArray[np.bool_] | np.bool_) -> list[list[int]]:
+    """Index of the first true entry, as a list of none or one: what a check has to name."""
+    return np.argwhere(bad)[:1].tolist() if bad.any() else []
+
+
+class MDPEnv(gym.Env[Any, Any]):
+    """An MDP as a Gymnasium environment: the observation is the state's number.
+
+    The phase of episode e is (e // episodes_per_phase) % G, e = 0 again after reset(seed=...). An episode counts once
+    it took a step. If some actions are not available, info["action_mask"] says which are.
+    """
+
+    metadata = {"render_modes": ["rgb_array", "ansi"], "render_fps": 10}  # noqa: RUF012 (Gymnasium declares it so)
+
+    def __init__(self, mdp: MDP, render_mode: str | None = None, max_steps: int | None = None) -> None:
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise ValueError(f'{mdp.name}: no render mode "{render_mode}"; known: rgb_array, ansi')
+        if max_steps is not None and max_steps < 1:
+            raise ValueError(f"{mdp.name}: max_steps is {max_steps}; give 1 or more, or None for no limit")
+        self.mdp, self.render_mode, self.max_steps = mdp, render_mode, max_steps
+        self.observation_space = gym.spaces.Discrete(mdp.n_states)
+        self.action_space = gym.spaces.Discrete(mdp.n_actions)
+        self.masked = not mdp.available.all()
+        self.state: int | None = None
+        self.episode = self.steps = 0
+        self.over = True
+
+    @property
+    def phase(self) -> int:
+        return self.episode // self.mdp.episodes_per_phase % self.mdp.n_phases if self.mdp.episodes_per_phase else 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.episode = 0 if seed is not None else self.episode + (self.steps > 0)
+        self.steps, self.over = 0, False
+        self.state = self._draw(self.mdp.start)
+        return self.state, self._info(self.state)
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        mdp, s = self.mdp, self.state
+        if s is None or self.over:
+            raise ValueError(f"{mdp.name}: no episode is under way; call reset() first")
+        if not self.action_space.contains(action):
+            raise ValueError(f"{mdp.name}: no action {action}; actions are 0..{mdp.n_actions - 1}")
+        if not mdp.available[s, action]:
+            offer = ", ".join(map(str, np.flatnonzero(mdp.available[s])))
+            raise ValueError(f"{mdp.name}: action {action} is not available in state {s}; available: {offer}")
+        k = self._draw(mdp.prob[s, action])
+        self.state = s_next = int(mdp.next[s, action, k])
+        self.steps += 1
+        terminated = bool(mdp.terminal[self.phase, s_next])
+        truncated = self.steps == self.max_steps and not terminated
+        self.over = terminated or truncated
+        return s_next, float(mdp.reward[self.phase, s, action, k]), terminated, truncated, self._info(s_next)
+
+    def render(self) -> Any:
+        if self.render_mode is None:
+            return None
+        if self.state is None:
+            raise ValueError(f"{self.mdp.name}: nothing to render; call reset() first")
+        return {"rgb_array": draw, "ansi": write}[self.render_mode](self.mdp, self.state, self.phase)
+
+    def _draw(self, p: NDArray[np.float64]) -> int:
+        cumulative = p.cumsum()
+        # side="right" passes over entries of probability 0
+        return int(cumulative.searchsorted(self.np_random.random() * cumulative[-1], side="right"))
+
+    def _info(self, s: int) -> dict[str, Any]:
+        return {"action_mask": self.mdp.available[s].astype(np.int8)} if self.masked else {}
+
+
+def draw(mdp: MDP, s: int, phase: int = 0) -> NDArray[np.uint8]:
+    """Picture of an MDP with the agent in state s, uint8 [height, width, 3]: a grid as it is, else a row of boxes."""
+    cells, shape = _layout(mdp)
+    wall, free, start, goal, agent = (45, 45, 55), (245, 245, 240), (190, 215, 245), (250, 215, 110), (200, 55, 45)
+    colours = np.full((*shape, 3), wall, dtype=np.uint8)
+    colours[tuple(cells.T)] = free
+    colours[tuple(cells[_marked_starts(mdp)].T)] = start
+    colours[tuple(cells[mdp.terminal[phase]].T)] = goal
+    side = min(32, max(6, 640 // max(shape)))  # pixels per cell
+    picture = colours.repeat(side, axis=0).repeat(side, axis=1)
+    picture[::side] = picture[:, ::side] = wall  # lines between the cells
+    y, x = np.ogrid[:side, :side]
+    disc = (y - side / 2) ** 2 + (x - side / 2) ** 2 <= (0.35 * side) ** 2
+    top, left = cells[s] * side
+    picture[top : top + side, left : left + side][disc] = agent
+    return picture
+
+
+def write(mdp: MDP, s: int, phase: int = 0) -> str:
+    """An MDP as text with the agent in state s: a map with `@`, else a line of states, the agent's in brackets."""
+    if mdp.cells is None:
+        return " ".join(f"[{label}]" if i == s else label for i, label in enumerate(mdp.labels))
+    cells, shape = _layout(mdp)
+    letters = np.full(shape, "#")
+    letters[tuple(cells.T)] = "."
+    letters[tuple(cells[_marked_starts(mdp)].T)] = "S"
+    letters[tuple(cells[mdp.terminal[phase]].T)] = "G"
+    letters[tuple(cells[s])] = "@"
+    return "\n".join(map("".join, letters))
+
+
+def _layout(mdp: MDP) -> tuple[NDArray[np.int32], tuple[int, int]]:
+    if mdp.cells is not None and mdp.shape is not None:
+        return mdp.cells, mdp.shape
+    return np.stack([np.zeros(mdp.n_states), np.arange(mdp.n_states)], axis=1).astype(np.int32), (1, mdp.n_states)
+
+
+def _marked_starts(mdp: MDP) -> NDArray[np.bool_]:
+    starts: NDArray[np.bool_] = mdp.start > 0
+    if 2 * starts.sum() > mdp.n_states:  # a start that may be almost anywhere marks nothing
+        starts[:] = False
+    return starts

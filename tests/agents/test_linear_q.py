@@ -1,0 +1,129 @@
+"""The compiled linear agent: equal to the reference, the same in any company, and clear about what goes wrong."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import spie
+from reference_linear import reference
+from spie.agents.linear_q.batch import LinearQ, run_linear_q
+
+CAR = spie.mountain_car()
+ALL = ("Q", "Psi", "Xi")  # kept everywhere, so that the tests share a kernel for each reward
+REWARDS = ["none", "sf", "sf-pf", "sf-pf-printed", "constant", "count"]
+
+
+def assert_equal_to_reference(agent, task, cap, seed, episodes):
+    """Same steps; weights and matrices to 1e-10 of their largest entry."""
+    trace = agent.run(task, cap, [seed], episodes=episodes, keep=ALL)
+    expected = reference(agent, task, cap, seed, episodes)
+    np.testing.assert_array_equal(trace.episode_steps[0], expected.lengths)
+    np.testing.assert_array_equal(trace.terminated[0], expected.terminated)
+    np.testing.assert_allclose(trace.episode_rewards[0], expected.rewards, rtol=1e-12)
+    np.testing.assert_allclose(trace.episode_bonuses[0], expected.bonuses, rtol=1e-10)
+    for name in ALL:
+        matrix = getattr(expected, name)
+        np.testing.assert_allclose(
+            getattr(trace, name)[0], matrix, rtol=0, atol=1e-10 * np.abs(matrix).max(), err_msg=name
+        )
+    return expected
+
+
+@pytest.mark.parametrize("reward", REWARDS)
+def test_engine_equals_the_reference_over_three_episodes(reward):
+    expected = assert_equal_to_reference(LinearQ(reward=reward), CAR, 1000, seed=1, episodes=3)
+    assert np.abs(expected.Psi).max() > 0.5
+    assert np.abs(expected.Xi).max() > 0.5
+    assert np.abs(expected.Q).max() > 0 or reward == "none"  # which sees no reward in three episodes
+
+
+def test_engine_equals_the_reference_where_episodes_end_at_the_flag():
+    agent = LinearQ(eta=0.25, eta_pr=0.25, gamma_pr=0.94, epsilon=0.25, cells=10)
+    expected = assert_equal_to_reference(agent, CAR, 1000, seed=0, episodes=4)
+    assert any(expected.terminated)
+
+
+def test_engine_equals_the_reference_on_a_task_whose_state_is_not_what_is_seen():
+    agent = LinearQ(reward="sf-pf", sf_target="greedy", dimension=20, features_seed=5, beta=-1.0)
+    assert_equal_to_reference(agent, spie.pendulum(), 200, seed=4, episodes=3)
+
+
+def test_a_lane_is_the_same_alone_in_company_and_on_any_number_of_threads():
+    settings = [LinearQ(), LinearQ(beta=0.01, length_scale=0.3), LinearQ(reward="none"), LinearQ(features_seed=0)]
+    together = run_linear_q(settings, CAR, 300, [7, 1, 4], episodes=2, keep=ALL, threads=2)
+    for s, trace in zip(settings, together, strict=True):
+        alone = s.run(CAR, 300, [1], episodes=2, keep=ALL, threads=1)
+        np.testing.assert_array_equal(trace.Q[1], alone.Q[0])
+        np.testing.assert_array_equal(trace.episode_steps[1], alone.episode_steps[0])
+        assert trace.settings == repr(s)
+
+
+def test_seeds_see_features_of_their_own_unless_one_set_is_given():
+    assert np.abs(LinearQ().features(CAR, 0).W - LinearQ().features(CAR, 1).W).max() > 0.1
+    fixed = LinearQ(features_seed=9)
+    np.testing.assert_array_equal(fixed.features(CAR, 0).W, fixed.features(CAR, 1).W)
+
+
+def test_a_lane_that_overflows_stops_and_is_named_while_the_others_go_on():
+    settings = [LinearQ(reward="constant", alpha=50.0), LinearQ(reward="constant")]
+    wild, tame = run_linear_q(settings, CAR, 1000, [3], episodes=2, keep=ALL)
+    assert tame.failures == []
+    assert tame.episode_steps.min() > 0
+    assert wild.stopped[0] > 0
+    (line,) = wild.failures
+    assert "alpha=50.0" in line
+    assert f"seed 3: infinite or NaN at step {wild.stopped[0]:,}" in line
+
+
+def test_the_other_sign_of_the_bonus_is_a_negative_beta():
+    up, down = (LinearQ(beta=beta, alpha=0.1).run(CAR, 50, [0], episodes=1, keep=ALL) for beta in (2.0, -2.0))
+    assert np.sign(up.episode_bonuses[0, 0]) == np.sign(down.episode_bonuses[0, 0])  # before beta
+    assert np.abs(up.Q).max() > 0
+    assert np.abs(up.Q - down.Q).max() > 1e-3
+
+
+def test_first_success_is_the_first_episode_that_ended_by_itself():
+    trace = LinearQ().run(CAR, 1000, 2, episodes=4, keep=ALL)
+    for row, first in zip(trace.terminated, trace.first_success, strict=True):
+        assert first == (list(row).index(True) if row.any() else -1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"reward": "sr-r"}, "which a learner on features does not have"),
+        ({"reward": "sf_pf"}, 'did you mean "sf-pf"'),
+        ({"epsilon": 1.5}, r"epsilon must lie in \[0, 1\], not 1.5"),
+        ({"alpha": float("nan")}, "alpha must lie in"),
+        ({"dimension": 0}, r"dimension must lie in \[1, 10000\], not 0"),
+        ({"dimension": 2.5}, "dimension must be a whole number, not 2.5"),
+        ({"length_scale": 0.0}, r"length_scale must lie in \(0, inf\), not 0.0"),
+        ({"sf_target": "best"}, 'no sf_target for LinearQ "best"'),
+    ],
+)
+def test_wrong_settings_are_answered_in_one_line(settings, message):
+    with pytest.raises(ValueError, match=message) as error:
+        LinearQ(**settings)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"steps": 0}, "steps must be a whole number of at least 1, not 0"),
+        ({"episodes": 0}, "episodes must be a whole number of at least 1, not 0"),
+        ({"keep": ("M",)}, 'no matrix to keep "M"'),
+        ({"seeds": 100_000, "keep": ("Psi",)}, "would need .* GB and this machine has"),
+    ],
+)
+def test_wrong_arguments_are_answered_in_one_line(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        LinearQ().run(CAR, **{"steps": 10, "seeds": 1} | arguments)
+
+
+def test_agents_have_names():
+    assert spie.agent("linear-q-sf-pf", beta=1.0) == LinearQ(reward="sf-pf", beta=1.0)
+    assert dataclasses.asdict(spie.agent("linear-q"))["reward"] == "none"
+    with pytest.raises(ValueError, match='did you mean "linear-q-sf-pf"'):
+        spie.agent("linear-q-sfpf")

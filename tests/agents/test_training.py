@@ -1,0 +1,541 @@
+import csv
+import fcntl
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium.vector import AutoresetMode
+
+from corridor import Corridor
+from spie.agents.dqn import checkpoint
+from spie.agents.dqn import session as training
+from spie.agents.dqn import settings as deep
+from spie.agents.dqn.checkpoint import checkpoints
+from spie.agents.dqn.replay import segment_name
+from spie.agents.dqn.session import Task, player, read_run, resume, train
+from spie.agents.dqn.settings import DQN
+from spie.runs.store import Store
+from spie.tasks.gymnasium import GymnasiumImages, make_images
+
+torch.set_num_threads(1)
+STEPS = 300
+SMALL = {"preset": "small", "gamma": 0.9, "learning_starts": 60, "batch": 8, "envs": 2, "stack": 2}
+
+
+def agent(**settings):
+    return DQN(**SMALL | settings)
+
+
+class Stop(Exception):
+    pass
+
+
+def stop_at(step):
+    def progress(report):
+        if report.step >= step:
+            raise Stop
+
+    return progress
+
+
+def result(folder):
+    """What must be the same, bit for bit: all arrays and values of the last checkpoint, and the monitor file."""
+    last = checkpoint.load(checkpoints(folder / "checkpoints")[0])
+    values = {name: value for name, value in last.values.items() if name not in ("seconds", "monitor", "segments")}
+    arrays = last.weights | last.arrays
+    return {name: array.tobytes() for name, array in arrays.items()}, values, (folder / "monitor.csv").read_bytes()
+
+
+def same(one, other):
+    assert one[0].keys() == other[0].keys()
+    assert [name for name in one[0] if one[0][name] != other[0][name]] == []
+    assert one[1:] == other[1:]
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("unbroken") / "run"
+    trace = train(agent(), Corridor(2), STEPS, 1, folder)
+    return folder, trace
+
+
+def broken_run(folder, at, settings, **options):
+    """A run that dies at these steps, between checkpoints."""
+    for i, step in enumerate(at):
+        begin = partial(train, settings) if i == 0 else partial(resume, folder)
+        with pytest.raises(Stop):
+            begin(Corridor(2), *((STEPS, 1, folder) if i == 0 else ()), progress=stop_at(step), **options)
+    return resume(folder, Corridor(2), **options)
+
+
+def test_a_run_that_dies_and_is_resumed_is_the_unbroken_run_bit_for_bit(unbroken, tmp_path):
+    trace = broken_run(tmp_path / "run", (50, 130, 210, 290), agent(), checkpoint_steps=60)
+    same(result(unbroken[0]), result(tmp_path / "run"))
+    np.testing.assert_array_equal(trace.episode_rewards, unbroken[1].episode_rewards)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"bonus": "rnd", "replay": 70}, {"replay_on_disk": True, "replay": 70, "optimiser": "rmsprop", "bonus": "sf"}],
+    ids=str,
+)
+def test_so_do_other_agents_and_a_replay_that_runs_round(settings, tmp_path, monkeypatch):
+    monkeypatch.setattr("spie.agents.dqn.replay.Replay.__init__.__kwdefaults__", {
+        "envs": 1, "stack": 1, "gamma": 0.99, "folder": None, "segment": 32,
+    })  # fmt: skip
+    train(agent(**settings), Corridor(2), STEPS, 1, tmp_path / "whole", checkpoint_steps=80)
+    broken_run(tmp_path / "run", (100, 220), agent(**settings), checkpoint_steps=80)
+    same(result(tmp_path / "whole"), result(tmp_path / "run"))
+    segments = sorted(path.name for path in (tmp_path / "run" / "frames").iterdir())
+    first, last = (
+        c.values["replays"][0]["head"] for c in map(checkpoint.load, checkpoints(tmp_path / "run/checkpoints")[::-1])
+    )
+    # two checkpoints are kept, with the segments of 32 that hold the 70 last frames of each, and no other
+    assert segments == [segment_name(i) for i in range((first - 70) // 32, (last - 1) // 32 + 1)]
+
+
+def test_a_run_without_a_checkpoint_starts_from_the_beginning(unbroken, tmp_path):
+    lines = []
+    with pytest.raises(Stop):
+        train(agent(), Corridor(2), STEPS, 1, tmp_path / "run", progress=stop_at(40))
+    resume(tmp_path / "run", Corridor(2), warn=lines.append)
+    assert lines == [f"{tmp_path / 'run'} has no checkpoint yet; it starts from the beginning"]
+    same(result(unbroken[0]), result(tmp_path / "run"))
+
+
+def test_killed_processes_leave_a_run_that_can_be_resumed(tmp_path):
+    """kill -9 at random moments; `python -c` because a test process must not die."""
+    program = f"""
+import shutil
+from pathlib import Path
+from spie.agents.dqn.settings import DQN
+from spie.agents.dqn.session import train, resume
+folder = Path({str(tmp_path / "run")!r})
+
+def report(state):
+    print(state.step, flush=True)
+
+if (folder / "run.json").exists():
+    resume(folder, progress=report, checkpoint_steps=20)
+else:
+    shutil.rmtree(folder, ignore_errors=True)
+    train(DQN(**{SMALL!r}), "four-rooms", 900, 1, folder, progress=report, checkpoint_steps=20)
+"""
+    rng = np.random.default_rng(int(time.time()))  # any moment has to do
+    alive = []
+    for steps in (40, 60, 50):  # it gets so far at least, then some more
+        process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+        first = int(process.stdout.readline())
+        while int(process.stdout.readline()) < first + steps:
+            pass
+        time.sleep(rng.uniform(0, 0.1))
+        alive.append(process.poll() is None)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+    assert all(alive)
+    assert checkpoints(tmp_path / "run" / "checkpoints")
+    resume(tmp_path / "run")
+    train(agent(), "four-rooms", 900, 1, tmp_path / "whole")
+    same(result(tmp_path / "whole"), result(tmp_path / "run"))
+
+
+def test_ctrl_c_saves_and_stops_and_the_run_goes_on_later(unbroken, tmp_path):
+    def press(report):
+        if report.step == 100:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        train(agent(), Corridor(2), STEPS, 1, tmp_path / "run", progress=press)
+    assert [path.name for path in checkpoints(tmp_path / "run" / "checkpoints")] == ["step-000000000100"]
+    resume(tmp_path / "run", Corridor(2))
+    same(result(unbroken[0]), result(tmp_path / "run"))
+
+
+# -- Bad checkpoints
+
+
+def damage(kind, path):
+    """Spoil the checkpoint at `path` in one way."""
+    manifest = json.loads((path / "manifest.json").read_text())
+    if kind == "truncated":
+        weights = path / "weights.safetensors"
+        weights.write_bytes(weights.read_bytes()[:-7])
+    elif kind == "flipped bit":
+        data = bytearray((path / "0.npy").read_bytes())
+        data[-1] ^= 1
+        (path / "0.npy").write_bytes(data)
+    elif kind == "file missing":
+        (path / "0.npy").unlink()
+    elif kind == "no manifest":
+        (path / "manifest.json").write_text("{")
+    elif kind == "another format":
+        (path / "manifest.json").write_text(json.dumps(manifest | {"format": "zip"}))
+    elif kind == "step of another kind":
+        manifest["values"]["step"] = "x"
+        (path / "manifest.json").write_text(json.dumps(manifest))
+    elif kind == "elsewhere":
+        manifest["files"]["../../run.json"] = {"size": 1, "sha256": ""}
+        (path / "manifest.json").write_text(json.dumps(manifest))
+    elif kind == "pickle":
+        np.save(path / "0.npy", np.array([{}], object), allow_pickle=True)
+        manifest["files"]["0.npy"] = checkpoint._describe(path / "0.npy")
+        (path / "manifest.json").write_text(json.dumps(manifest))
+    elif kind == "huge":
+        header = {"descr": "<f8", "fortran_order": False, "shape": (10**15,)}
+        with open(path / "0.npy", "wb") as file:
+            np.lib.format.write_array_header_1_0(file, header)
+        manifest["files"]["0.npy"] = checkpoint._describe(path / "0.npy")
+        (path / "manifest.json").write_text(json.dumps(manifest))
+    elif kind == "other values":
+        manifest["values"]["random"] = "none"
+        (path / "manifest.json").write_text(json.dumps(manifest))
+    elif kind == "frames gone":
+        for segment in (path.parent.parent / "frames").iterdir():
+            segment.unlink()
+
+
+KINDS = {
+    "truncated": "weights.safetensors is missing or not what was written",
+    "flipped bit": "0.npy is missing or not what was written",
+    "file missing": "0.npy is missing or not what was written",
+    "no manifest": "its manifest cannot be read",
+    "another format": "was written by something else than spie (format 'zip', ours is 1)",
+    "step of another kind": "invalid literal for int",
+    "elsewhere": "names a file of another kind: '../../run.json'",
+    "pickle": "cannot be read",
+    "huge": "cannot be read",
+    "other values": "",
+}
+
+
+@pytest.fixture(scope="module")
+def two_checkpoints(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("two") / "run"
+    with pytest.raises(Stop):
+        train(agent(), Corridor(2), STEPS, 1, folder, progress=stop_at(200), checkpoint_steps=60)
+    assert len(checkpoints(folder / "checkpoints")) == 2
+    return folder
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_bad_checkpoint_is_one_line_and_the_one_before_it_is_used(kind, two_checkpoints, unbroken, tmp_path):
+    folder = shutil.copytree(two_checkpoints, tmp_path / "run")
+    newest, previous = checkpoints(folder / "checkpoints")
+    damage(kind, newest)
+    lines = []
+    resume(folder, Corridor(2), warn=lines.append)
+    (line,) = lines
+    assert str(newest) in line
+    assert KINDS[kind] in line
+    assert f"going on from {previous.name}" in line
+    assert "\n" not in line
+    same(result(unbroken[0]), result(folder))
+
+
+def test_a_checkpoint_of_a_newer_spie_is_named_and_kept(two_checkpoints, tmp_path):
+    folder = shutil.copytree(two_checkpoints, tmp_path / "run")
+    newest, previous = checkpoints(folder / "checkpoints")
+    manifest = json.loads((newest / "manifest.json").read_text())
+    (newest / "manifest.json").write_text(json.dumps(manifest | {"format": 99}))
+    cure = rf"update spie, or remove it to go on from {previous.name}$"
+    with pytest.raises(ValueError, match=rf"{newest.name} was written by a newer spie .*; {cure}"):
+        resume(folder, Corridor(2))
+    assert newest.exists()
+
+
+def test_a_folder_in_which_another_process_trains_is_left_alone(two_checkpoints, unbroken, tmp_path):
+    folder = shutil.copytree(two_checkpoints, tmp_path / "run")
+    with open(folder / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(ValueError, match="is being trained by another process; wait for it, or stop it"):
+            resume(folder, Corridor(2))
+    resume(folder, Corridor(2))
+    same(result(unbroken[0]), result(folder))
+
+
+def test_a_monitor_file_that_somebody_cut_is_written_anew(two_checkpoints, unbroken, tmp_path):
+    folder = shutil.copytree(two_checkpoints, tmp_path / "run")
+    (folder / "monitor.csv").write_text("#")
+    resume(folder, Corridor(2))
+    same(result(unbroken[0]), result(folder))
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [({"steps": "many"}, "steps is 'many'"), ({"seed": None}, "seed is None"), ({"settings": {"beta": "x"}}, "beta")],
+    ids=str,
+)
+def test_a_run_json_that_somebody_spoiled_is_one_clear_line(change, why, two_checkpoints, tmp_path):
+    folder = shutil.copytree(two_checkpoints, tmp_path / "run")
+    run = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(run | change))
+    with pytest.raises(ValueError, match=rf"run\.json cannot be read \(.*{why}.*\); start the run anew"):
+        resume(folder, Corridor(2))
+
+
+def test_a_map_that_was_edited_is_another_one(tmp_path):
+    maze = tmp_path / "maze.txt"
+    maze.write_text("S..\n...\n..G\n")
+    with pytest.raises(Stop):
+        train(agent(envs=1), str(maze), 150, 1, tmp_path / "run", progress=stop_at(50), checkpoint_steps=20)
+    before = Task(str(maze), {}).digest
+    maze.write_text("S..\n.#.\n..G\n")
+    assert Task(str(maze), {}).digest != before
+    with pytest.raises(ValueError, match=r"maze\.txt has changed since .* began; bring it back, or start anew"):
+        resume(tmp_path / "run")
+    with pytest.raises(ValueError, match=r"maze\.txt has changed since"):
+        player(tmp_path / "run", print)
+
+
+def test_playing_takes_the_checkpoint_before_a_damaged_one(two_checkpoints, tmp_path):
+    folder = shutil.copytree(two_checkpoints, tmp_path / "run")
+    newest, previous = checkpoints(folder / "checkpoints")
+    damage("truncated", newest)
+    lines = []
+    assert player(folder, lines.append, Corridor(1)).step == int(previous.name.removeprefix("step-"))
+    (line,) = lines
+    assert line.endswith("weights.safetensors is missing or not what was written; trying the one before")
+    assert newest.exists()
+
+
+def test_where_no_checkpoint_can_be_used_it_says_so(two_checkpoints, tmp_path):
+    folder = shutil.copytree(two_checkpoints, tmp_path / "run")
+    damage("frames gone", checkpoints(folder / "checkpoints")[0])
+    with pytest.raises(ValueError, match="no checkpoint can be used; start anew"):
+        resume(folder, Corridor(2))
+
+
+# -- What a run leaves
+
+
+def test_the_monitor_file_is_one_that_stable_baselines3_reads(unbroken):
+    """Its reader takes the first line, after the #, as JSON, and the rest as a table with columns r, l and t."""
+    first, *table = (unbroken[0] / "monitor.csv").read_text().splitlines()
+    assert json.loads(first.removeprefix("#"))["t_start"] == 0
+    rows = list(csv.DictReader(table))
+    np.testing.assert_array_equal([float(row["r"]) for row in rows], unbroken[1].episode_rewards[0])
+    np.testing.assert_array_equal([int(row["l"]) for row in rows], unbroken[1].episode_steps[0])
+    assert [int(row["t"]) for row in rows] == sorted(int(row["t"]) for row in rows)
+
+
+def test_the_curves_have_the_tags_that_people_know(unbroken):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(unbroken[0] / "tensorboard"))
+    events.Reload()
+    assert {
+        "rollout/ep_rew_mean", "rollout/ep_len_mean", "rollout/exploration_rate", "train/loss", "train/learning_rate",
+        "train/n_updates", "train/sf_loss", "train/pf_loss", "train/recon_loss", "time/fps", "intrinsic/raw_mean",
+        "intrinsic/raw_std", "intrinsic/scaled_mean", "intrinsic/scaled_std", "intrinsic/log_visits_corr",
+        "explore/coverage",
+    } <= set(events.Tags()["scalars"])  # fmt: skip
+    assert events.Scalars("explore/coverage")[-1].step == STEPS
+    assert 0 < events.Scalars("explore/coverage")[-1].value <= 1
+
+
+def test_a_trace_is_the_same_with_a_folder_and_without(unbroken):
+    trace = agent().run(Corridor(2), STEPS, seed=1)
+    np.testing.assert_array_equal(trace.episode_rewards, unbroken[1].episode_rewards)
+    np.testing.assert_array_equal(trace.visits, unbroken[1].visits)
+
+
+def test_run_json_has_all_that_determines_the_run(unbroken):
+    run = read_run(unbroken[0])
+    assert (run["settings"], run["steps"], run["seed"]) == (agent(), STEPS, 1)
+
+
+# -- Environments by name
+
+
+def test_any_gymnasium_id_with_images_works_and_its_resume_says_that_it_is_not_exact(tmp_path):
+    env = "spie/Pixels-ClusterHard-v0"
+    lines = []
+
+    def make():
+        return GymnasiumImages(env, 2)
+
+    with pytest.raises(Stop):
+        train(agent(), make(), 200, 1, tmp_path / "run", progress=stop_at(150), checkpoint_steps=100)
+    trace = resume(tmp_path / "run", make(), warn=lines.append)
+    assert lines == ["this environment cannot be saved, so its episode begins anew: not exactly the unbroken run"]
+    assert trace.steps.tolist() == [200]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Montezuma", 'no game, image task, map or Gymnasium id "Montezuma"; did you mean "MontezumaRevenge"'),
+        ("CartPole-v1", r"CartPole-v1: its observation is Box \[4\] of float32, not an image"),
+        ("spie/RiverSwim-v0", "its observation is Discrete"),
+    ],
+)
+def test_an_environment_that_does_not_fit_is_one_clear_line(name, message):
+    with pytest.raises(ValueError, match=message):
+        make_images(name)
+
+
+def test_an_option_that_an_environment_does_not_have_is_one_clear_line():
+    with pytest.raises(ValueError, match=r'no option of four-rooms "colour"'):
+        make_images("four-rooms", colour=True)
+
+
+def test_frames_are_counted_in_steps_of_the_frame_skip():
+    still = agent(learning_starts=10**6, envs=1)
+    assert still.run("freeway", frames=53).steps.tolist() == [10]
+    assert still.run("freeway", frames=53, frame_skip=4).steps.tolist() == [13]
+    assert still.run("ALE/Pong-v5", frames=50).steps.tolist() == [10]  # a game that the paper has not
+
+
+# -- Mistakes
+
+
+class Vectors(Corridor):
+    def __init__(self, shape, dtype=np.uint8, mode=AutoresetMode.DISABLED):
+        super().__init__(2)
+        self.single_observation_space = gym.spaces.Box(0, 255, shape, dtype)
+        self.metadata = {"autoreset_mode": mode}
+
+
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        (Vectors((4,), np.float32), r"observations are Box \[4\] of float32; DQN needs single grey images"),
+        (Vectors((12, 12, 3)), r"observations are Box \[12, 12, 3\] of uint8; DQN needs single grey images"),
+        (Vectors((12, 12), mode=AutoresetMode.SAME_STEP), "resets itself within a step, and so hides the last frame"),
+    ],
+)
+def test_a_vector_environment_of_another_kind_is_one_clear_line(env, message, tmp_path):
+    for out in (None, tmp_path / "run"):
+        with pytest.raises(ValueError, match=message):
+            agent().run(env, 10, seed=0, out=out)
+
+
+def test_memory_is_counted_for_all_seeds_and_a_replay_on_disk_needs_a_folder(monkeypatch):
+    monkeypatch.setattr("spie.engine.lanes.machine_memory", lambda: 2e9)
+    agent(replay=10**6).run("four-rooms", 5, seeds=2)
+    with pytest.raises(
+        ValueError, match=r"12 replays of 1,000,000 steps each would need 5\.\d GB and this machine has 2"
+    ):
+        training.check_fits(agent(replay=10**6), make_images("four-rooms"), 10**7, seeds=12)
+    with pytest.raises(ValueError, match=r"replay_on_disk needs a folder: give out=\.\.\."):
+        agent(replay_on_disk=True).run("four-rooms", 5)
+
+
+def test_mistakes_of_a_run_are_one_clear_line(unbroken, tmp_path, monkeypatch):
+    def mistake(message, *arguments, settings=None, **options):
+        with pytest.raises((ValueError, ImportError), match=message):
+            (settings or agent()).run(*arguments, **options)
+
+    mistake("give either steps or frames", Corridor(2))
+    mistake("frames must be a whole number of at least 1", Corridor(2), frames=0)
+    mistake("steps must be a whole number of at least 1, not -3", Corridor(2), -3)
+    mistake("holds a run already; go on with spie resume", Corridor(2), 10, out=unbroken[0])
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").touch()
+    mistake("exists and is not a run of spie", Corridor(2), 10, out=tmp_path / "mine")
+    mistake("a folder is for a single seed", Corridor(2), 10, 2, out=tmp_path / "new")
+    huge = agent(replay=10**9)
+    mistake("a replay of 1,000,000,000 steps would need .* GB and this machine has .* replay_on_disk=true", Corridor(2),
+            10**9, settings=huge)  # fmt: skip
+    with pytest.raises(ValueError, match=r"is not a run of spie: it has no run\.json"):
+        resume(tmp_path)
+    with pytest.raises(ValueError, match="was run on an environment object; give it again"):
+        resume(unbroken[0])
+    monkeypatch.setattr(deep.importlib.util, "find_spec", lambda name: None)
+    mistake(r'DQN needs torch: pip install "spie-rl\[deep\]"', Corridor(2), 10)
+
+
+def test_settings_need_no_torch():
+    program = "import sys; sys.modules['torch'] = None; import spie; print(spie.DQN(bonus='sf-pf').beta)"
+    assert subprocess.check_output([sys.executable, "-c", program], text=True) == "0.07\n"
+
+
+# -- Commands
+
+
+def test_train_resume_evaluate_and_play(spie, tmp_path):
+    words = ("train", "cluster-hard", "--steps", 150, "--seed", 3, "batch=8", "learning_starts=60", "max_steps=20")
+    code, out, err = spie(*words)
+    assert code == 0
+    assert "cluster-hard: dqn-sf-pf (small), 150 steps, seed 3, into runs/cluster-hard-dqn-sf-pf-3" in err
+    assert "GB of memory and about" in err
+    assert "150 steps" in err
+    assert "bonus" in err
+    assert "next: spie evaluate runs/cluster-hard-dqn-sf-pf-3" in err
+    assert out.startswith("cluster-hard dqn-sf-pf: 150 steps, 7 episodes, mean reward of the last 7 0.00")
+    with Store(tmp_path / "results.db") as store:
+        ((stored,),) = store._connection.execute("SELECT id FROM runs").fetchall()
+        assert store.info(stored)["spec"]["env"] == "cluster-hard"
+        assert store.load(stored)["episode_steps"].tolist() == [[20] * 7]
+    run = "runs/cluster-hard-dqn-sf-pf-3"
+    assert "holds a run already; go on with spie resume" in spie(*words)[2]
+    assert spie("resume", run)[1] == out
+    code, out, _ = spie("evaluate", run, "--episodes", 2, "--json")
+    assert json.loads(out)["mean"] == np.mean(json.loads(out)["episodes"])
+    code, out, _ = spie("play", run, "--steps", 3, "-o", "film.gif")
+    assert out == "wrote film.gif: 3 steps, reward 0.00\n"
+    assert (tmp_path / "film.gif").read_bytes()[:3] == b"GIF"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train", "four-roms", "--steps", "9"], 'no game, image task, map or Gymnasium id "four-roms"; did you mean'),
+        (["train", "ALE/Montezuma-v5", "--steps", "9"], 'no Atari game "ALE/Montezuma-v5"; did you mean "Montezuma'),
+        (
+            ["train", "four-rooms", "--agent", "dqn-sfpf", "--steps", "9"],
+            'no agent "dqn-sfpf"; did you mean "dqn-sf-pf"',
+        ),
+        (["train", "four-rooms", "--preset", "big", "--steps", "9"], 'no preset of DQN "big"'),
+        (["train", "four-rooms", "--steps", "9", "--frames", "9"], "give either steps or frames"),
+        (["train", "Freeway", "--frames", "0"], "frames must be a whole number of at least 5, which make one step"),
+        (["train", "four-rooms", "bata=1", "--steps", "9"], 'no setting or option "bata"; did you mean "beta"?'),
+        (["train", "four-rooms", "batch", "--steps", "9"], '"batch" is no setting; settings are key=value'),
+        (["train", "CartPole-v1", "--steps", "9"], "not an image"),
+        (["train", "four-rooms", "--steps", "9", "--out", "/dev/null"], "/dev/null exists and is not a run of spie"),
+        (
+            ["train", "Freeway", "--steps", "9000000", "replay=9000000"],
+            "GB; set replay_on_disk=true (memory-mapped), or",
+        ),
+        (["train", "four-rooms", "beta=abc", "--steps", "9"], "beta must be a number, not 'abc'"),
+        (["train", "four-rooms", "device=gpu", "--steps", "9"], "device gpu cannot be used here"),
+        (
+            ["train", "four-rooms", "max_steps=few", "--steps", "9"],
+            "max_steps is few; give a whole number of 1 or more",
+        ),
+        (["train", "Freeway", "frame_skip=2.5", "--steps", "9"], "frame_skip 2.5 and max_frames 18000 must be whole"),
+        (["resume", "nowhere"], "nowhere is not a run of spie"),
+        (["evaluate", "nowhere", "--episodes", "0"], "--episodes must lie between 1 and 100,000, not 0"),
+        (["play", "nowhere", "-o", "film.png"], "a film is a .gif"),
+    ],
+)
+def test_a_mistake_is_one_clear_line_and_exit_code_2(spie, words, message):
+    code, out, err = spie(*words)
+    assert code == 2
+    assert message in err
+    assert err.strip().splitlines()[-1].startswith("spie: ")
+    assert "Traceback" not in out + err
+
+
+def test_a_game_without_its_rom_is_one_clear_line(spie, monkeypatch, tmp_path):
+    monkeypatch.setenv("ALE_ROMS_DIR", str(tmp_path))
+    code, _, err = spie("train", "Freeway", "--steps", 9)
+    assert code == 2
+    assert err.startswith("spie: Freeway: its ROM cannot be used (")
+    assert err.endswith("; install ale-py anew, or set ALE_ROMS_DIR\n")
+
+
+def test_without_torch_a_command_says_what_to_install(spie, monkeypatch):
+    find_spec = deep.importlib.util.find_spec
+    monkeypatch.setattr(deep.importlib.util, "find_spec", lambda name: None if name == "torch" else find_spec(name))
+    code, _, err = spie("train", "four-rooms", "--steps", 9)
+    assert (code, err.splitlines()[-1]) == (2, 'spie: DQN needs torch: pip install "spie-rl[deep]"')

@@ -1,0 +1,174 @@
+"""The same bonus in Stable-Baselines3: agents learn on the sum, logs keep the two apart, replay stays fresh."""
+
+import csv
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from stable_baselines3 import A2C, DQN, PPO, SAC
+from stable_baselines3.common.logger import configure
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNormalize
+from test_wrappers import Car, Picture, corridor, random_actions
+
+import spie
+import spie.sb3
+
+torch.set_num_threads(1)
+
+
+def tiny():
+    return {"policy_kwargs": {"net_arch": [4]}, "device": "cpu", "seed": 0}  # agents write into policy_kwargs
+
+
+def corridor_of_five():
+    return corridor(max_steps=5)
+
+
+def short_car():
+    return gym.wrappers.TimeLimit(Car(), 6)
+
+
+def wrapped(make=corridor_of_five, reward="sr-r", n=2, beta=0.5, **options):
+    return spie.sb3.IntrinsicReward(DummyVecEnv([make] * n), reward, beta, **options)
+
+
+def roll(env, actions):
+    env.reset()
+    return np.array([env.step(action)[1] for action in actions])
+
+
+@pytest.mark.parametrize(("make", "reward"), [(corridor_of_five, "sr-r"), (short_car, "sf-pf")])
+@pytest.mark.parametrize("n", [1, 8])
+def test_it_pays_what_the_gymnasium_wrapper_pays(make, reward, n):
+    same = spie.IntrinsicReward(SyncVectorEnv([make] * n, autoreset_mode=AutoresetMode.SAME_STEP), reward, 0.5)
+    same.reset()
+    actions = random_actions(same, 30)
+    expected = [same.step(action)[1] for action in actions]
+    np.testing.assert_array_equal(roll(wrapped(make, reward, n), actions), np.array(expected, np.float32))
+
+
+@pytest.mark.parametrize("n", [1, 8])
+def test_environments_in_processes_are_as_those_in_line(n):
+    in_processes = spie.sb3.IntrinsicReward(SubprocVecEnv([corridor_of_five] * n), "sr-r", 0.5)
+    try:
+        actions = np.random.default_rng(0).integers(4, size=(12, n))
+        np.testing.assert_array_equal(roll(in_processes, actions), roll(wrapped(n=n), actions))
+    finally:
+        in_processes.close()
+
+
+@pytest.mark.parametrize("monitored", [False, True])
+def test_the_mean_reward_of_episodes_stays_the_environments_own(monitored):
+    env = wrapped(lambda: Monitor(corridor_of_five()) if monitored else corridor_of_five(), beta=100)
+    model = PPO("MlpPolicy", env, n_steps=20, batch_size=20, n_epochs=1, **tiny()).learn(40)
+    episodes = [(episode["r"], episode["l"]) for episode in model.ep_info_buffer]
+    assert len(episodes) >= 8
+    assert set(episodes) <= {(-5, 5), (-4, 5), (-3, 4), (-2, 3)}  # -1 a step, 0 for the one into the goal
+
+
+def test_the_callback_logs_the_bonus_raw_and_scaled_and_the_coverage(tmp_path):
+    env = wrapped(reward="constant", anneal=80, normalise=True, beta=0.5)
+    model = PPO("MlpPolicy", env, n_steps=20, batch_size=20, n_epochs=1, **tiny())
+    model.set_logger(configure(str(tmp_path), ["csv"]))
+    model.learn(80, callback=spie.sb3.LogIntrinsicReward())
+    model.logger.close()
+    with (tmp_path / "progress.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    last = {name: float(value) for name, value in rows[-1].items() if value}
+    assert last["intrinsic/raw_mean"] == last["intrinsic/scaled_mean"] == -1
+    assert last["intrinsic/beta"] == pytest.approx(0.5 * (1 - 78 / 80))  # at the last of 80 steps of two environments
+    assert last["explore/coverage"] in (0.5, 0.75, 1)
+    assert last["rollout/ep_rew_mean"] >= -5
+    with pytest.raises(ValueError, match=r"the agent's environment has no spie\.sb3\.IntrinsicReward"):
+        A2C("MlpPolicy", DummyVecEnv([corridor]), **tiny()).learn(5, callback=spie.sb3.LogIntrinsicReward())
+
+
+def test_actor_critics_learn_on_it_whatever_the_actions():
+    A2C("MlpPolicy", wrapped(short_car, "sf-pf"), **tiny()).learn(20)
+    env = wrapped(lambda: gym.wrappers.TimeLimit(Car(force=True), 6), "sf-pf", n=1)
+    model = SAC("MlpPolicy", env, learning_starts=5, replay_buffer_class=spie.sb3.ReplayBuffer, **tiny())
+    env.attach(model)
+    model.learn(12)
+    assert env.bonus.learner.Psi.shape == (1, 128, 128)
+
+
+def dqn(env, **options):
+    defaults = {"learning_starts": 20, "buffer_size": 200, "replay_buffer_class": spie.sb3.ReplayBuffer}
+    return DQN("MlpPolicy", env, **defaults | tiny() | options)
+
+
+@pytest.mark.parametrize("make", [corridor_of_five, short_car, Picture])
+@pytest.mark.parametrize("replace", [False, True])
+def test_a_batch_from_replay_is_paid_by_what_is_known_when_it_is_drawn(make, replace):
+    reward = "sr-r" if make is corridor_of_five else "sf-pf"
+    env = wrapped(make, reward, beta=3, replace=replace, normalise=True)
+    model = dqn(env)
+    env.attach(model)
+    model.learn(60)
+    bonus = env.bonus
+    for _ in range(2):
+        batch = model.replay_buffer.sample(50)
+        s, a, s_next = (part.numpy() for part in (batch.observations, batch.actions[:, 0], batch.next_observations))
+        if make is Picture:  # the agent puts channels first, the environment last
+            s, s_next = np.moveaxis(s, 1, -1), np.moveaxis(s_next, 1, -1)
+        own = {corridor_of_five: -1.0 + (s_next.ravel()[:50] == 3), short_car: 1.0 * (s_next[:, 0] > 0.95)}.get(make, 0)
+        expected = bonus.look(s, a, s_next) + (0 if replace else own)
+        np.testing.assert_allclose(batch.rewards.numpy()[:, 0], expected, rtol=1e-4, atol=1e-6)
+        assert np.abs(bonus.look(s, a, s_next)).max() > 1e-3
+        for array in bonus.learner.state().values():  # as if much had been learned since
+            if array.dtype == np.float64 and array.ndim > 1:
+                array *= 0.5
+
+
+def test_normalised_observations_are_looked_at_as_they_were():
+    env = wrapped(short_car, "sf-pf")
+    model = dqn(VecNormalize(env, norm_reward=False))
+    env.attach(model)
+    model.learn(60)
+    looked = []
+    look = env.bonus.look
+    env.bonus.look = lambda s, a, s_next: looked.append(s) or look(s, a, s_next)
+    model.replay_buffer.sample(20, env=model.get_vec_normalize_env())
+    speed = 10 * looked[0][:, 1]
+    np.testing.assert_allclose(speed, np.round(speed), atol=1e-5)  # the car's, in tenths
+    assert np.ptp(speed) > 1
+
+
+def test_a_model_is_saved_loaded_and_attached_again(tmp_path):
+    env = wrapped()
+    model = dqn(env)
+    env.attach(model)
+    model.learn(30)
+    model.save(tmp_path / "model")
+    model.save_replay_buffer(tmp_path / "replay")
+    env.save(tmp_path / "bonus")
+
+    again = wrapped()
+    loaded = DQN.load(tmp_path / "model", env=again)
+    with pytest.raises(ValueError, match=r"has no bonus: call env\.attach\(model\) once the model is built or loaded"):
+        loaded.learn(30)
+    loaded.load_replay_buffer(tmp_path / "replay")
+    with pytest.raises(ValueError, match=r"call env\.attach\(model\)"):
+        loaded.replay_buffer.sample(3)
+    again.attach(loaded)
+    again.load(tmp_path / "bonus")
+    np.random.seed(0)  # noqa: NPY002 (what replay draws from)
+    batch = loaded.replay_buffer.sample(20)
+    np.random.seed(0)  # noqa: NPY002
+    np.testing.assert_array_equal(batch.rewards, model.replay_buffer.sample(20).rewards)
+    loaded.learn(30)
+
+
+def test_what_cannot_be_attached_says_why():
+    env = wrapped()
+    with pytest.raises(ValueError, match=r"PPO has no replay buffer of spie; build it with replay_buffer_class="):
+        env.attach(PPO("MlpPolicy", env, n_steps=20, batch_size=20, **tiny()))
+    with pytest.raises(ValueError, match="DQN has no replay buffer of spie"):
+        env.attach(dqn(env, replay_buffer_class=None))
+    with pytest.warns(UserWarning, match="`n_steps=3` is ignored"):
+        model = dqn(env, n_steps=3)
+    with pytest.raises(ValueError, match=r"^attach: n_steps = 3 has no effect with this replay buffer; use n_steps=1$"):
+        env.attach(model)

@@ -1,0 +1,241 @@
+import dataclasses
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import spie
+from spie.runs.run import Run, execute, load
+from spie.runs.store import Store
+from spie.trace import Scores
+
+
+def a_run(**changes):
+    fields = {
+        "env": "riverswim",
+        "agent": "sarsa",
+        "settings": spie.Sarsa(reward="none"),
+        "task": spie.riverswim(),
+        "steps": 20,
+        "seeds": 3,
+    }
+    return Run(**(fields | changes))
+
+
+def test_the_id_is_of_what_determines_the_result_and_nothing_else():
+    same = a_run().id
+    assert a_run(env="another name", agent="another").id == same
+    changes = [
+        {"settings": spie.Sarsa(reward="none", alpha=0.2)},
+        {"task": spie.sixarms()},
+        {"steps": 21},
+        {"seeds": 4},
+        {"seeds": (0, 1, 5)},
+        {"episodes": 2},
+        {"snapshots": (5,)},
+        {"record": (0,)},
+    ]
+    ids = {a_run(**change).id for change in changes}
+    assert len(ids) == len(changes)
+    assert same not in ids
+
+
+def test_the_id_tells_environments_apart_by_their_tables():
+    mdp = spie.riverswim()
+    ids = {a_run(task=mdp).id}
+    for name in ("prob", "reward", "start"):
+        array = np.array(getattr(mdp, name))
+        if name == "reward":
+            array[0, 0, 1, 0] = 6
+        elif name == "prob":
+            array[0, 0] = [0.6, 0.4, 0]
+        else:
+            array[:] = 1 / 6
+        ids.add(a_run(task=dataclasses.replace(mdp, **{name: array})).id)
+    assert len(ids) == 4
+
+
+def test_a_stored_trace_comes_back_whole(tmp_path):
+    run = a_run(task=spie.grid("of-small", task="goal"), episodes=2, snapshots=(3, 9), record=(0, 2))
+    with Store(tmp_path / "r.db") as store:
+        assert list(execute([run], store)) == [run]
+        loaded, direct = load(store, run), run.execute()
+    for field in dataclasses.fields(direct):
+        value = getattr(direct, field.name)
+        if isinstance(value, np.ndarray):
+            np.testing.assert_array_equal(getattr(loaded, field.name), value)
+    assert loaded.paths.keys() == {0, 2}
+    np.testing.assert_array_equal(loaded.paths[2].states, direct.paths[2].states)
+    assert loaded.M is None
+
+
+def test_what_is_stored_is_not_run_again(tmp_path, monkeypatch):
+    runs = [a_run(), a_run(steps=30)]
+    with Store(tmp_path / "r.db") as store:
+        list(execute(runs[:1], store))
+        executed = []
+        monkeypatch.setattr(
+            Run, "execute", lambda self, *args: executed.append(self) or self.settings.run(self.task, 1)
+        )
+        list(execute(runs, store))
+    assert executed == [runs[1]]
+
+
+def test_processes_give_the_same_as_serial(tmp_path):
+    runs = [a_run(), a_run(steps=30)]
+    with Store(tmp_path / "a.db") as a, Store(tmp_path / "b.db") as b:
+        list(execute(runs, a, on="serial"))
+        assert {run.id for run in execute(runs, b, on="processes")} == {run.id for run in runs}
+        for run in runs:
+            np.testing.assert_array_equal(load(a, run).total_reward, load(b, run).total_reward)
+
+
+def test_an_unknown_backend_is_named(tmp_path):
+    with Store(tmp_path / "r.db") as store, pytest.raises(ValueError, match='no backend "cloud"'):
+        list(execute([a_run()], store, on="cloud"))
+
+
+def numbers(path):
+    """All numeric columns of a store."""
+    with Store(path) as store:
+        return store._connection.execute(
+            "SELECT run, name, dtype, shape, data FROM arrays ORDER BY run, name"
+        ).fetchall()
+
+
+def test_a_run_killed_again_and_again_ends_as_one_that_was_not(tmp_path):
+    kills = int(os.environ.get("SPIE_KILLS", "4"))
+    command = [sys.executable, "-m", "spie.cli", "run", "table1", "figure1", "--seeds", "5", "--results"]
+    subprocess.run([*command, tmp_path / "whole.db"], check=True, capture_output=True)
+    rng = random.Random(0)
+    killed = 0
+    while killed < kills:
+        process = subprocess.Popen(
+            [*command, tmp_path / "killed.db"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        try:
+            process.wait(rng.uniform(0.6, 2.5))
+            (tmp_path / "killed.db").unlink()  # finished too soon: begin again
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            killed += 1
+    subprocess.run([*command, tmp_path / "killed.db"], check=True, capture_output=True)
+    assert numbers(tmp_path / "killed.db") == numbers(tmp_path / "whole.db")
+
+
+@dataclass(frozen=True)
+class Long:
+    """Stands in for an agent that takes long: it says so, reports, and waits to be seen."""
+
+    takes_long: ClassVar[bool] = True
+
+    def seconds_per_step(self, task):
+        return 1.0
+
+    def run(self, task, steps, seeds, threads=None, folder=None, progress=None):
+        folder.mkdir(parents=True)
+        progress(0.25)
+        time.sleep(1.5)  # longer than others look away
+        return Scores(np.arange(seeds), np.full((1, seeds), float(steps)))
+
+
+@pytest.mark.parametrize("on", ["serial", "processes"])
+def test_a_long_run_reports_how_far_it_is_and_its_folder_goes_once_it_is_stored(tmp_path, on):
+    runs = [Run("", "", Long(), spie.riverswim(), steps, 2) for steps in (3, 4)]
+    heard = []
+    with Store(tmp_path / "r.db") as store:
+        for run in execute(runs, store, on, progress=lambda run, share: heard.append((run.steps, share))):
+            assert not (tmp_path / "r.db-runs" / run.id).exists()
+    assert {(3, 0.25), (4, 0.25)} <= set(heard)
+
+
+@dataclass(frozen=True)
+class Endless:
+    """Stands in for an agent that works for ever, and shows that it does: its file is always new."""
+
+    folder: str
+
+    def seconds_per_step(self, task):
+        return 1.0
+
+    def run(self, task, steps, seeds, threads=None):
+        while True:
+            Path(self.folder, f"worker-{steps}").touch()
+            time.sleep(0.01)
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one worker would wait for another")
+@pytest.mark.parametrize("how", ["kill", "ctrl-c", "error"])
+def test_workers_end_with_the_command_and_begin_nothing_more(tmp_path, how):
+    program = """
+import sys, spie
+from test_run import Endless, Failing
+from spie.runs.run import Run, execute
+from spie.runs.store import Store
+
+if __name__ == "__main__":
+    folder, how = sys.argv[1:]
+    first = Failing(folder) if how == "error" else Endless(folder)
+    agents = [first, *[Endless(folder)] * 9]
+    runs = [Run("", "", agent, spie.riverswim(), steps, 1) for steps, agent in enumerate(agents, 1)]
+    with Store(folder + "/r.db") as store:
+        list(execute(runs, store, "processes"))
+"""
+    (tmp_path / "command.py").write_text(program)
+    here = os.pathsep.join([os.path.dirname(__file__), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, str(tmp_path / "command.py"), str(tmp_path), how]
+    process = subprocess.Popen(
+        command, env=os.environ | {"PYTHONPATH": here}, start_new_session=True, stderr=subprocess.PIPE, text=True
+    )
+
+    def times():
+        return [path.stat().st_mtime for path in tmp_path.glob("worker-*")]
+
+    try:
+        assert within_a_minute(times)
+        if how == "kill":
+            process.kill()
+        elif how == "ctrl-c":
+            os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
+    if how == "error":
+        assert "ValueError: it fails" in errors
+
+    def quiet():
+        before = times()
+        time.sleep(2)
+        return times() == before
+
+    assert within_a_minute(quiet)
+    assert len(times()) <= (os.cpu_count() or 1)  # no more than had begun
+
+
+@dataclass(frozen=True)
+class Failing(Endless):
+    """As soon as another one is at work."""
+
+    def run(self, task, steps, seeds, threads=None):
+        while not list(Path(self.folder).glob("worker-*")):
+            time.sleep(0.01)
+        raise ValueError("it fails")
+
+
+def within_a_minute(holds):
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        if holds():
+            return True
+        time.sleep(0.1)
+    return False

@@ -1,0 +1,166 @@
+import os
+import sqlite3
+
+import numpy as np
+import pytest
+
+from spie.runs import store as module
+from spie.runs.store import Store, StoreError
+
+ARRAYS = {
+    "total_reward": np.array([1.5, -2.0]),
+    "visits": np.arange(6, dtype=np.int32).reshape(2, 3),
+    "empty": np.zeros((2, 0), np.int32),
+    "flags": np.array([True, False]),
+}
+
+
+def saved(path, run_id="a"):
+    with Store(path) as store:
+        store.save(run_id, {"steps": 5}, {"numpy": "2"}, 0.25, ARRAYS)
+
+
+def test_arrays_come_back_as_they_were(tmp_path):
+    saved(tmp_path / "r.db")
+    with Store(tmp_path / "r.db") as store:
+        assert "a" in store
+        assert "b" not in store
+        loaded = store.load("a")
+        assert loaded.keys() == ARRAYS.keys()
+        for name, array in ARRAYS.items():
+            assert loaded[name].dtype == array.dtype
+            np.testing.assert_array_equal(loaded[name], array)
+        info = store.info("a")
+        assert (info["spec"], info["versions"], info["seconds"]) == ({"steps": 5}, {"numpy": "2"}, 0.25)
+        for read in (store.load, store.info):
+            with pytest.raises(KeyError):
+                read("b")
+
+
+def test_a_stored_run_is_not_replaced(tmp_path):
+    saved(tmp_path / "r.db")
+    with Store(tmp_path / "r.db") as store:
+        store.save("a", {"steps": 6}, {}, 9.0, {})
+        assert store.info("a")["seconds"] == 0.25
+
+
+def test_a_failed_save_leaves_nothing_of_the_run(tmp_path):
+    class Broken:
+        dtype = np.dtype(float)
+        shape = object()  # cannot be written
+
+        def __array__(self, dtype=None, copy=None):
+            return np.zeros(1)
+
+    with Store(tmp_path / "r.db") as store:
+        with pytest.raises(TypeError):
+            store.save("a", {}, {}, 0.0, {**ARRAYS, "broken": Broken()})
+        assert "a" not in store
+        store.save("a", {}, {}, 0.0, ARRAYS)
+
+
+def test_the_number_of_seeds_asked_for_last_is_kept(tmp_path):
+    with Store(tmp_path / "r.db") as store:
+        store.ask_for("table1", 10)
+        store.ask_for("table1", 20)
+        assert store.asked_for() == {"table1": 20}
+
+
+def test_two_stores_share_one_file(tmp_path):
+    with Store(tmp_path / "r.db") as one, Store(tmp_path / "r.db") as two:
+        one.save("a", {}, {}, 0.0, ARRAYS)
+        two.save("b", {}, {}, 0.0, ARRAYS)
+        assert "b" in one
+        assert "a" in two
+
+
+def test_the_default_file_is_results_db_or_what_the_environment_says(monkeypatch, tmp_path):
+    monkeypatch.delenv("SPIE_RESULTS", raising=False)
+    assert module.default_path().name == "results.db"
+    monkeypatch.setenv("SPIE_RESULTS", str(tmp_path / "mine.db"))
+    with Store() as store:
+        assert store.path == tmp_path / "mine.db"
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("these are my notes, and long enough to be looked at as a database header " * 20)
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match=r"notes\.txt is not a results file.*--results"):
+        Store(path)
+    assert path.read_bytes() == before
+
+
+def test_a_truncated_file_is_refused(tmp_path):
+    path = tmp_path / "r.db"
+    saved(path)
+    os.truncate(path, path.stat().st_size // 2)
+    with pytest.raises(StoreError, match="damaged"), Store(path) as store:
+        store.load("a")
+
+
+def test_another_programs_database_is_refused_and_left_alone(tmp_path):
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE people (name TEXT)")
+    connection.close()
+    with pytest.raises(StoreError, match="not one of spie's"):
+        Store(path)
+    connection = sqlite3.connect(path)
+    assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("people",)]
+    connection.close()
+
+
+def test_a_file_of_a_newer_version_is_refused(tmp_path):
+    path = tmp_path / "r.db"
+    saved(path)
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(StoreError, match=r"newer spie \(its version 99, ours 1\); update spie"):
+        Store(path)
+
+
+def test_an_older_file_is_migrated_and_keeps_its_runs(tmp_path, monkeypatch):
+    path = tmp_path / "r.db"
+    saved(path)
+    monkeypatch.setattr(module, "VERSION", 3)
+    second = "ALTER TABLE first ADD COLUMN y; CREATE INDEX i ON first (y)"
+    monkeypatch.setattr(module, "_MIGRATIONS", {1: "CREATE TABLE first (x)", 2: second})
+    with Store(path) as store:
+        assert store._connection.execute("PRAGMA user_version").fetchone() == (3,)
+        assert [row[1] for row in store._connection.execute("PRAGMA table_info(first)")] == ["x", "y"]
+        np.testing.assert_array_equal(store.load("a")["visits"], ARRAYS["visits"])
+
+
+def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path, monkeypatch):
+    path = tmp_path / "r.db"
+    saved(path)
+    monkeypatch.setattr(module, "VERSION", 2)
+    monkeypatch.setattr(module, "_MIGRATIONS", {1: "CREATE TABLE first (x); CREATE TABLE runs (x)"})
+    with pytest.raises(StoreError, match="already exists"):
+        Store(path)
+    monkeypatch.undo()
+    with Store(path) as store:
+        assert "a" in store
+
+
+@pytest.mark.parametrize("where", ["missing/r.db", "."])  # permissions do not bind root, these do
+def test_a_place_that_cannot_be_written_is_named(tmp_path, where):
+    with pytest.raises(StoreError, match=r"cannot be written.*--results"):
+        Store(tmp_path / where)
+
+
+def test_a_full_disk_loses_nothing_that_was_stored(tmp_path):
+    path = tmp_path / "r.db"
+    saved(path)
+    with Store(path) as store:
+        pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+        store._connection.execute(f"PRAGMA max_page_count = {pages}")
+        noise = np.random.default_rng(0).normal(size=10_000)
+        with pytest.raises(StoreError, match="the disk is full; what was stored is safe"):
+            store.save("b", {}, {}, 0.0, {"noise": noise})
+        assert "b" not in store
+        np.testing.assert_array_equal(store.load("a")["visits"], ARRAYS["visits"])
+        store._connection.execute("PRAGMA max_page_count = 1000000")
+        store.save("b", {}, {}, 0.0, {"noise": noise})
