@@ -22,6 +22,7 @@ from spie.paper import published as paper
 from spie.rewards import get_reward
 from spie.search.grid import used
 from spie.search.select import FRESH
+from spie.tasks.registry import task as find_task
 
 Range = tuple[float, float, bool]  # from, to, whether on a logarithmic scale
 
@@ -90,9 +91,10 @@ def _deep(agent: str, env: str, steps: int | None) -> Tunable:
     ranges: dict[str, Range] = {"rate": (1e-5, 1e-2, True), "epsilon": (0.01, 0.3, True), "polyak": (0.001, 0.1, True)}
     if s.bonus != "none":
         ranges["beta"] = (1e-4, 1.0, True)
+    task = find_task(env, "images")
 
     def score(settings: Any, seed: int) -> float:
-        return float(settings.run(env, steps or deep.PIXEL_STEPS[env], [seed]).total_reward[0])
+        return float(settings.run(task, steps or deep.PIXEL_STEPS[env], [seed]).total_reward[0])
 
     return Tunable(s, ranges, score)
 
