@@ -7,10 +7,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import spie
+from spie.agents.base import Session
 from spie.paper import EXPERIMENTS, deep, get_experiment
 from spie.paper import published as paper
 from spie.runs.run import Run, execute, save
 from spie.runs.store import Store
+from spie.tasks.atari import AtariTask
 from spie.tasks.pixels import make_pixels
 from spie.trace import Trace
 
@@ -60,20 +62,20 @@ def test_the_papers_bonus_shares_its_rivals_with_the_others():
     runs, shared = deep.paper_bonus(20), {run.id for run in deep.pixels(20)}
     own = [run for run in runs if run.id not in shared]
     assert [(run.env, run.agent) for run in own] == [(env, deep.PAPER_BONUS) for env in ("four-rooms", "cluster-hard")]
-    agent = own[0].settings.agent
+    agent = own[0].settings
     assert (agent.bonus, agent.beta, agent.scale, agent.clip) == ("sf-pf", 0.07, "none", True)
     assert [run.env for run in runs] == ["four-rooms"] * 5 + ["cluster-hard"] * 5
 
 
 @pytest.mark.parametrize("agent", ["dqn-sf-pf", "rnd"])
 def test_a_seed_among_others_learns_what_it_learns_alone(agent):
-    from spie.agents.dqn.learner import Learner
+    from spie.agents.dqn.build import build
 
     # Random actions: a rounding error that turns a greedy one would make two runs of one.
     settings = dataclasses.replace(spie.agent(agent, preset="small"), learning_starts=60, batch=16, epsilon=1.0)
     learners = []
     for seeds in ([3, 4, 5], [4]):
-        learners.append(Learner(settings, make_pixels("cluster-hard", n=len(seeds)), seeds, 140))
+        learners.append(build(settings, make_pixels("cluster-hard", n=len(seeds)), seeds, 140))
         assert sum(1 for _ in learners[-1].loop()) == 140
     together, alone = learners
     assert together.updates == alone.updates == 10  # at steps 64, 72, ..., 136
@@ -102,16 +104,16 @@ def test_table_2_has_the_papers_settings_at_its_budget_and_smaller_ones_below():
     assert len(runs) == 30
     assert {run.steps for run in runs} == {deep.SMALL_TIER // 5}
     paper_run = get_experiment("table2@100000000").runs(10)[0]
-    assert (paper_run.steps, paper_run.settings.agent) == (2 * 10**7, spie.agent("dqn", preset="paper"))
-    small = runs[0].settings.agent
+    assert (paper_run.steps, paper_run.settings) == (2 * 10**7, spie.agent("dqn", preset="paper"))
+    small = runs[0].settings
     assert (small.network, small.learning_starts, small.epsilon_frames) == ("nature", 200, 2000)
 
 
 def test_the_ablation_shares_a_run_with_table_2():
     with_it, without, sf = deep.reconstruction(1)
     assert with_it.id in {run.id for run in deep.table_2(1)}
-    assert [run.settings.agent.reconstruction for run in (with_it, without, sf)] == [True, False, False]
-    assert [run.settings.agent.bonus for run in (with_it, without, sf)] == ["sf-pf", "sf-pf", "sf"]
+    assert [run.settings.reconstruction for run in (with_it, without, sf)] == [True, False, False]
+    assert [run.settings.bonus for run in (with_it, without, sf)] == ["sf-pf", "sf-pf", "sf"]
     assert [(run.env, run.agent) for run in (with_it, without, sf)] == list(paper.RECONSTRUCTION)
 
 
@@ -135,23 +137,24 @@ def test_a_score_is_the_mean_of_the_last_hundred_episodes():
 
 
 def test_seeds_run_one_after_another_make_one_trace():
-    game = deep.Game("freeway", max_frames=100)
-    settings = deep.OnAtari(dataclasses.replace(spie.agent("dqn", preset="small"), learning_starts=10**6))
+    from spie.agents.dqn import many_seeds
+
+    game = AtariTask("freeway", max_frames=100)
+    settings = spie.agent("dqn", preset="nature", learning_starts=10**6, replay=100)
     t = settings.run(game, 45, [3, 8])
     assert_array_equal(t.seeds, [3, 8])
     assert_array_equal(t.episode_steps, [[20, 20], [20, 20]])
     assert_array_equal(t.truncated, [2, 2])
     short = trace(100, [[50, 30, 10]], [[1, 0, 1]])
-    both = deep.joined([trace(100, [[50]], [[1]]), short])
+    both = many_seeds.joined([trace(100, [[50]], [[1]]), short])
     assert_array_equal(both.episode_steps, [[50, 0, 0], [50, 30, 10]])
     assert_array_equal(both.episode_rewards, [[1, 0, 0], [1, 0, 1]])
 
 
 def test_a_run_asks_a_cluster_for_a_gpu_where_its_settings_name_one():
     (run, *_) = deep.pixels(1)
-    assert run.settings.num_gpus == 0
-    on_gpu = dataclasses.replace(run.settings, agent=dataclasses.replace(run.settings.agent, device="cuda"))
-    assert on_gpu.num_gpus == 1
+    assert run.settings.resources().gpus == 0
+    assert dataclasses.replace(run.settings, device="cuda").resources().gpus == 1
 
 
 class Stopped(Exception):
@@ -162,10 +165,8 @@ def test_a_run_on_atari_that_is_stopped_goes_on_from_its_checkpoints(tmp_path, m
     from spie.agents.dqn import session as training
 
     monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0)  # one at every step
-    settings = deep.OnAtari(
-        dataclasses.replace(spie.agent("dqn-sf-pf", preset="small"), learning_starts=20, replay=100)
-    )
-    run = Run("freeway", "dqn-sf-pf", settings, deep.Game("freeway", max_frames=100), 50, (3, 8))
+    settings = spie.agent("dqn-sf-pf", preset="nature", learning_starts=20, replay=100, batch=4)
+    run = Run("freeway", "dqn-sf-pf", settings, AtariTask("freeway", max_frames=100), 50, (3, 8))
     shares = []
 
     def stop(share):
@@ -174,7 +175,7 @@ def test_a_run_on_atari_that_is_stopped_goes_on_from_its_checkpoints(tmp_path, m
             raise Stopped
 
     with pytest.raises(Stopped):
-        run.execute(1, tmp_path / "runs", stop)
+        run.execute(Session(folder=tmp_path / "runs", progress=stop))
     assert 0.7 < shares[-1] <= 0.72
     assert {path.name for path in (tmp_path / "runs").iterdir()} == {"seed-3.npz", "seed-8"}
 
@@ -187,5 +188,5 @@ def test_a_run_on_atari_that_is_stopped_goes_on_from_its_checkpoints(tmp_path, m
         assert again[-1] == 1
         assert not (tmp_path / "r.db-runs" / run.id).exists()
         save(unbroken, run, run.execute(), 0.0)  # without a folder
-        for name, array in unbroken.load(run.id).items():
-            assert_array_equal(store.load(run.id)[name], array, err_msg=name)
+        for name, array in unbroken.load(run.id)[1].items():
+            assert_array_equal(store.load(run.id)[1][name], array, err_msg=name)
