@@ -20,9 +20,14 @@ def test_what_is_written_is_in_the_file_and_nothing_else_is_in_the_folder(tmp_pa
 @pytest.mark.parametrize("error", [OSError("no space left"), KeyboardInterrupt()])
 def test_a_failure_leaves_what_was_there(tmp_path, error):
     write_whole(tmp_path / "file", "old")
-    with pytest.raises(type(error)), replacing(tmp_path / "file") as file:
-        file.write(b"half of the n")
-        raise error
+
+    def fail():
+        with replacing(tmp_path / "file") as file:
+            file.write(b"half of the n")
+            raise error
+
+    with pytest.raises(type(error)):
+        fail()
     assert (tmp_path / "file").read_text() == "old"
     assert os.listdir(tmp_path) == ["file"]
 
