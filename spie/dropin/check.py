@@ -15,7 +15,8 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from numpy.typing import NDArray
 
-from spie.dropin.bonus import RND, Bonus, IntrinsicReward, Settings, VectorIntrinsicReward, env_name
+from spie.dropin.bonus import RND, Bonus, Settings, env_name
+from spie.dropin.gymnasium import IntrinsicReward, VectorIntrinsicReward
 from spie.representations import fr, pr, sr, stationary
 from spie.rewards import get_reward, quantities
 from spie.tasks import grid
@@ -66,7 +67,7 @@ def check_reward(
             on_tables = reward != RND.name and get_reward(reward).on_tables
             env = MDPEnv(grid("cluster-simple"), max_steps=500) if on_tables else gym.make("MountainCar-v0")
     else:
-        settings, features, env = reward.bonus.settings, reward.features, env or reward.env
+        settings, features, env = reward.bonus.settings, reward.bonus.features, env or reward.env
 
     def fresh(n: int = 1) -> Bonus:
         assert env is not None
