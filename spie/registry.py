@@ -12,6 +12,7 @@ that fails adds nothing, is named in one line on the error output, and everythin
 
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, TypeVar
 
@@ -65,6 +66,16 @@ class Registry(Generic[Value]):
     def items(self) -> Iterator[tuple[str, Value]]:
         load_plugins()
         return iter(list(self._values.items()))
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """What is added within the block is forgotten at its end; what plug-ins offer is not."""
+        load_plugins()
+        values, owners = self._values.copy(), self._owners.copy()
+        try:
+            yield
+        finally:
+            self._values, self._owners = values, owners
 
     def __contains__(self, name: str) -> bool:
         if name not in self._values:

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import spie
-from spie.rewards import load_rewards
 from spie.runs.run import Run, execute, load
 from spie.runs.store import Store
+from spie.runs.user_code import load_rewards
 from spie.trace import Scores
 
 OWN = """

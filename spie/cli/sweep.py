@@ -39,7 +39,7 @@ def sweep(
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from spie.rewards import load_rewards
+    from spie.runs.user_code import load_rewards
     from spie.search import sweep as sweeps
 
     for file in rewards or ():

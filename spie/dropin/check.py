@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from spie.dropin.bonus import RND, Bonus, IntrinsicReward, Settings, VectorIntrinsicReward, env_name
 from spie.representations import fr, pr, sr, stationary
-from spie.rewards import get_reward
+from spie.rewards import get_reward, quantities
 from spie.tasks import grid
 from spie.tasks.mdp import MDP, MDPEnv
 
@@ -299,17 +299,12 @@ def _exact(env: gym.Env[Any, Any], bonus: Bonus) -> NDArray[np.float64] | None:
     gamma_pr = gamma if bonus.settings.gamma_pr is None else bonus.settings.gamma_pr
     terminal = ends if ends.any() else None
     s, s_next = np.nonzero((P > 0) & ~ends[:, None])
-    of: dict[str, NDArray[Any]] = {}
     try:
         M, F, visits = sr(P, gamma, terminal), fr(P, gamma, terminal), MANY * stationary(P)
-        if any(need.startswith("N_") for need in bonus.reward.needs):
-            N = pr(P, gamma_pr, terminal)
-            of |= {"N_next": N[s, s_next], "N_col_next": N.sum(axis=0)[s_next]}
+        N = pr(P, gamma_pr, terminal) if any(need.startswith("N_") for need in bonus.reward.needs) else None
     except ValueError:  # no unique or no positive stationary distribution
         return None
-    of |= {"M_next": M[s, s_next], "M_row": M.sum(axis=1)[s], "M_col_next": M.sum(axis=0)[s_next]}
-    of |= {"F_row": F.sum(axis=1)[s], "F_row_next": F.sum(axis=1)[s_next], "visits": visits[s]}
-    of["visits_next"] = visits[s_next]
+    of = quantities(M, F, N, visits, s, s_next)
     columns = [of[need].tolist() for need in bonus.reward.needs]
     with np.errstate(all="ignore"):
         try:

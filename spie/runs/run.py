@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from spie.agents.base import Keep, Session, changed
 from spie.engine.lanes import machine_memory
 from spie.errors import unknown
-from spie.rewards import adopt, files, own_text
 from spie.runs.store import Store
+from spie.runs.user_code import loaded_files, register_files, source_of
 from spie.trace import EpisodeTrace, Result, Scores, Trace, Trajectory
 
 FORMAT = 2  # of a run's id and of what is stored; raised when either changes
@@ -55,7 +55,7 @@ class Run:
     @functools.cached_property
     def spec(self) -> dict[str, Any]:
         """The run in plain values: of settings and options only those that are not at their defaults."""
-        own = "".join(map(own_text, self.settings.rewards))  # a name says what a built-in does, not what a user's does
+        own = "".join(map(source_of, self.settings.rewards))  # a name says what a built-in does, not what a user's does
         spec = {
             "agent": type(self.settings).__name__,
             "version": self.settings.version,
@@ -142,7 +142,7 @@ def _on_processes(runs: Sequence[Run], store: Store, progress: Callable[[Run, fl
     workers = max(1, min(int(0.9 * machine_memory() / most) if most else len(runs), os.cpu_count() or 1))
     with ProcessPoolExecutor(workers, context, _begin_worker, (shares,)) as pool:
         pending: dict[Future[Any], Run] = {
-            pool.submit(_timed, run, 1, files(), _folder(store, run), i): run for i, run in enumerate(runs)
+            pool.submit(_timed, run, 1, loaded_files(), _folder(store, run), i): run for i, run in enumerate(runs)
         }
         try:
             while pending:
@@ -187,7 +187,7 @@ def _timed(
     progress: int | Callable[[Run, float], None] | None = None,
 ) -> tuple[Result, float]:
     """What a run leaves, and how long it took. A worker gets the user's files with rewards, and a place in _shares."""
-    adopt(rewards or {})
+    register_files(rewards or {})
     if isinstance(progress, int) and _shares[len(_shares) - 1]:
         raise CancelledError
 
@@ -218,7 +218,7 @@ def _on_ray(runs: Sequence[Run], address: str | None) -> Finished:
     pending = {}
     for run in runs:
         asked = run.settings.resources()
-        pending[task.options(num_cpus=asked.cpus, num_gpus=asked.gpus).remote(run, asked.cpus, files())] = run
+        pending[task.options(num_cpus=asked.cpus, num_gpus=asked.gpus).remote(run, asked.cpus, loaded_files())] = run
     try:
         while pending:
             (done,), _ = ray.wait(list(pending), num_returns=1)

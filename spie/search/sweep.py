@@ -20,6 +20,7 @@ from spie.agents.base import Keep
 from spie.agents.registry import agent as named
 from spie.agents.sarsa.batch import AGENTS, Sarsa
 from spie.errors import unknown
+from spie.files import write_whole
 from spie.paper import EXPERIMENTS, get_experiment, grids, tabular
 from spie.paper import published as paper
 from spie.paper.printed_grid import printed_grid
@@ -59,15 +60,7 @@ class Table(dict[str, Array]):
         writer = csv.DictWriter(text, list(self))
         writer.writeheader()
         writer.writerows(self.rows())
-        unfinished = Path(f"{path}.{os.getpid()}.tmp")
-        try:
-            with unfinished.open("w", newline="", encoding="utf-8") as file:
-                file.write(text.getvalue())
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        write_whole(path, text.getvalue())
 
 
 def sweep(

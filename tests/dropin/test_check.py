@@ -15,11 +15,6 @@ from spie import cli, rewards
 STEPS = 300
 
 
-@pytest.fixture(autouse=True)
-def _forget_rewards_of_this_file(monkeypatch):
-    monkeypatch.setattr(rewards, "_REWARDS", dict(rewards._REWARDS))
-
-
 def notes(findings):
     return {finding.check: finding.found for finding in findings if finding.verdict == "note"}
 

@@ -13,7 +13,6 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 import own_reward  # noqa: F401  # makes the reward "everything" known
 import spie
 from reference import reference
-from spie import rewards
 from spie.dropin.bonus import Bonus, Settings
 from spie.features import td_pf, td_sf
 
@@ -23,11 +22,6 @@ S..#..
 ......
 ...#.G
 """
-
-
-@pytest.fixture
-def _forget_rewards_of_this_file(monkeypatch):
-    monkeypatch.setattr(rewards, "_REWARDS", dict(rewards._REWARDS))
 
 
 def corridor(max_steps=None):
@@ -511,7 +505,6 @@ def test_a_space_without_bounds_says_what_to_give():
     assert all(map(math.isfinite, bonuses(spie.IntrinsicReward(env, "sf-pf", features=phi), [0, 1] * 20)))
 
 
-@pytest.mark.usefixtures("_forget_rewards_of_this_file")
 def test_the_guard_names_reward_step_and_environment():
     @spie.reward("hasty")
     def hasty(M_col_next):
