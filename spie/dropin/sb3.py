@@ -29,10 +29,11 @@ from spie.dropin.bonus import Bonus, WithBonus
 NOT_ATTACHED = "spie.sb3.ReplayBuffer has no bonus: call env.attach(model) once the model is built or loaded"
 
 
-class IntrinsicReward(WithBonus, VecEnvWrapper):
-    """`spie.IntrinsicReward` for Stable-Baselines3: agents learn on the sum, ep_rew_mean stays the environment's own.
+class VecIntrinsicReward(WithBonus, VecEnvWrapper):
+    """`spie.sb3.IntrinsicReward`: what `spie.IntrinsicReward` is for Gymnasium, with the same arguments.
 
-    Put it below VecNormalize and other wrappers that change observations or rewards.
+    Agents learn on the sum of both rewards; rollout/ep_rew_mean stays the environment's own. Put it below VecNormalize
+    and other wrappers that change observations or rewards.
     """
 
     began = 0.0  # when the environments were first reset
@@ -95,7 +96,7 @@ class IntrinsicReward(WithBonus, VecEnvWrapper):
 class ReplayBuffer(PlainReplayBuffer):
     """Keeps the environment's own reward; the bonus is computed when a batch is drawn, by what is known by then."""
 
-    bonus: Bonus | None = None  # given by `IntrinsicReward.attach`
+    bonus: Bonus | None = None  # given by `VecIntrinsicReward.attach`
     transposed = False  # agents put the channels of an image first
 
     def add(self, obs: Any, next_obs: Any, action: Any, reward: Any, done: Any, infos: list[dict[str, Any]]) -> None:
@@ -124,7 +125,7 @@ class ReplayBuffer(PlainReplayBuffer):
         return ReplayBufferSamples(*map(self.to_torch, data))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the bonus, which keeps its own state: `IntrinsicReward.save`."""
+        """Without the bonus, which keeps its own state: `VecIntrinsicReward.save`."""
         return {name: value for name, value in self.__dict__.items() if name != "bonus"}
 
 
@@ -132,10 +133,10 @@ class LogIntrinsicReward(BaseCallback):
     """Writes intrinsic/raw_mean, intrinsic/scaled_mean, intrinsic/beta and explore/coverage to the agent's log."""
 
     def _on_training_start(self) -> None:
-        found = unwrap_vec_wrapper(self.training_env, IntrinsicReward)
+        found = unwrap_vec_wrapper(self.training_env, VecIntrinsicReward)
         if found is None:
             raise ValueError("LogIntrinsicReward: the agent's environment has no spie.sb3.IntrinsicReward")
-        self.wrapper: IntrinsicReward = found
+        self.wrapper: VecIntrinsicReward = found
 
     def _on_step(self) -> bool:
         bonus = self.wrapper.bonus
