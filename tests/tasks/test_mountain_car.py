@@ -73,7 +73,7 @@ def test_the_environment_of_a_task_is_truncated_where_it_is_told_and_draws_nothi
     env = gym.make("spie/SparseMountainCar-v0", max_steps=3)
     env.reset(seed=0)
     assert [env.step(1)[3] for _ in range(3)] == [False, False, True]
-    with pytest.raises(ValueError, match='mountain-car: no render mode "rgb_array"; it draws nothing'):
+    with pytest.raises(TypeError, match='mountain-car: no render mode "rgb_array"; it draws nothing'):
         spie.mountain_car().env("rgb_array")
     with pytest.raises(ValueError, match="mountain-car: max_steps is 0; give 1 or more"):
         spie.mountain_car().env(max_steps=0)
