@@ -110,8 +110,16 @@ class Bonus:
 
     def step(self, i: int, action: Any, s_next: Any, terminated: bool) -> float:
         """r_int of a step of environment i, as it is multiplied with beta."""
+        s = self.states[i]
+        if s is None:
+            raise ValueError(f"{self.env}: no episode is under way; call reset() first")
         self._anneal()
-        raw = self._step(i, self.states[i], self.action(action), s_next, terminated)
+        if self.learn:
+            values = self.learner.step(s, self.action(action), s_next, 0.0 if terminated else 1.0)
+            self.steps += 1
+        else:
+            values = self.learner.query(s, self.action(action), s_next)
+        raw = self._pay(i, s_next, values)
         if not self.settings.normalise:
             return raw
         if self.learn:
@@ -144,16 +152,6 @@ class Bonus:
         if self.learn:
             self.sum_of_squares += math.fsum(number**2 for number in raw)
         return [number / self.rms for number in raw]
-
-    def _step(self, i: int, s: Any, a: int, s_next: Any, ends: bool) -> float:
-        if s is None:
-            raise ValueError(f"{self.env}: no episode is under way; call reset() first")
-        if self.learn:
-            values = self.learner.step(s, a, s_next, 0.0 if ends else 1.0)
-            self.steps += 1
-        else:
-            values = self.learner.query(s, a, s_next)
-        return self._pay(i, s_next, values)
 
     def _pay(self, i: int, s_next: Any, values: Sequence[float]) -> float:
         """r_int from the quantities of a step of environment i, which is now in s_next."""
