@@ -4,7 +4,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from spie.agents.base import Agent, Keep, Replay, Session
-from spie.agents.dqn.settings import DQN
+from spie.agents.dqn.agent import DQN
 from spie.agents.linear_q.batch import LinearQ, run_linear_q
 from spie.agents.registry import agent, register_agent
 from spie.agents.sarsa.batch import Sarsa, run_sarsa
