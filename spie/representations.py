@@ -15,7 +15,7 @@ Array: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
 Chain: TypeAlias = Any  # P [S, S], dense or SciPy sparse
 
-DENSE_STATES = 5000  # where the answer is a dense matrix, a sparse P of at most so many states is taken
+DENSE_STATES = 5000  # where the answer is a dense matrix, a sparse P is taken up to this number of states
 FILL = 50_000_000  # entries that eliminating the states of a sparse chain may create: 0.6 GB
 
 
@@ -131,6 +131,11 @@ def td_pr(N: Array, s: int, s_next: int, gamma: float) -> Array:
     error: Array = gamma * N[:, s] - N[:, s_next]
     error[s_next] += 1
     return error
+
+
+def predecessor_rates(eta: float, gamma_sr: float, eta_pr: float | None, gamma_pr: float | None) -> tuple[float, float]:
+    """Learning rate and discount of N, which are those of M where they are None: (eta_pr, gamma_pr)."""
+    return eta if eta_pr is None else eta_pr, gamma_sr if gamma_pr is None else gamma_pr
 
 
 def sr_row_sums(P: Chain, gamma: float, terminal: Mask | None = None) -> Array:

@@ -42,6 +42,7 @@ def show(
 
     from spie.page import plots
     from spie.paper.mountain_car import TASKS
+    from spie.tasks.grids import doors, middle
     from spie.tasks.mdp import DENSE_STATES
 
     if environment in TASKS:
@@ -52,14 +53,14 @@ def show(
     plots.picture_format(path)
     if os.path.exists(environment) and path.exists() and path.samefile(environment):
         raise ValueError(f"{path} is the map itself; choose another name for the picture with -o")
-    P, doors = mdp.transition(), _doors(mdp)
-    s = _middle(mdp, doors) if of is None else _state(mdp, of)
+    P = mdp.transition()
+    s = middle(mdp) if of is None else _state(mdp, of)
     console = Console(highlight=False, markup=False, soft_wrap=True)
     size = "" if mdp.shape is None else f" on {mdp.shape[0]} x {mdp.shape[1]} cells"
     console.print(f"{mdp.name}: {mdp.n_states:,} states{size}, {mdp.n_actions} actions")
     places = [_places(mdp, "start", mdp.start > 0)]
     if mdp.cells is not None:
-        places += [_places(mdp, "goal", mdp.terminal.any(axis=0)), _places(mdp, "door", doors)]
+        places += [_places(mdp, "goal", mdp.terminal.any(axis=0)), _places(mdp, "door", doors(mdp))]
     console.print("; ".join(places))
     symmetric = abs(P - P.T).max() < 1e-12
     console.print(f"P of the uniform random policy is {'' if symmetric else 'not '}symmetric")
@@ -108,27 +109,6 @@ def _environment(name: str, task: str | None) -> "MDP":
     if name not in MAPS and not os.path.isfile(name):
         raise unknown("environment, map or file", name, [*chains, *MAPS, "mountain-car", "pendulum"])
     return grid(name, task or "explore")
-
-
-def _doors(mdp: "MDP") -> "NDArray[np.bool_]":
-    """Which states of a grid have walls on two opposite sides and none on the other two [S]."""
-    import numpy as np
-
-    if mdp.cells is None:
-        return np.zeros(mdp.n_states, dtype=np.bool_)
-    up, right, down, left = (mdp.next[:, :, 0] == np.arange(mdp.n_states)[:, None]).T  # into a wall
-    doors: NDArray[np.bool_] = (up == down) & (left == right) & (up != left)
-    return doors
-
-
-def _middle(mdp: "MDP", doors: "NDArray[np.bool_]") -> int:
-    """The door, or else the state, that is nearest to the middle."""
-    import numpy as np
-
-    if mdp.cells is None or mdp.shape is None:
-        return mdp.n_states // 2
-    away = ((mdp.cells - (np.array(mdp.shape) - 1) / 2) ** 2).sum(axis=1)
-    return int(np.where(doors | ~doors.any(), away, np.inf).argmin())
 
 
 def _state(mdp: "MDP", name: str) -> int:
@@ -182,7 +162,7 @@ def _print_states(mdp: "MDP", s: int, shades: list[str], console: "Console") -> 
     """A picture for the terminal: the map, or the states in a line, shaded; plain text where colours do not go."""
     from rich.text import Text
 
-    from spie.tasks.mdp import write
+    from spie.tasks.draw import write
 
     def styled(word: str, shade: str) -> Text:
         dark = sum(bytes.fromhex(shade[1:])) < 330

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from spie.tasks.grids import MAPS, grid, maze
+from spie.tasks.chains import riverswim
+from spie.tasks.grids import MAPS, doors, grid, maze, middle
 from spie.tasks.mdp import MDP, reachable
 
 UP, RIGHT, DOWN, LEFT = range(4)
@@ -56,6 +57,53 @@ def test_four_rooms_share_four_doors() -> None:
     assert {label for label in mdp.labels if "5" in label} == {"2,5", "7,5", "5,2", "5,7"}
     assert goes(mdp, "2,5") == ["2,5", "2,6", "2,5", "2,4"]
     assert goes(mdp, "5,2") == ["4,2", "5,2", "6,2", "5,2"]
+
+
+CORNERED = """
+..#..
+.....
+..##.
+#.###
+"""  # a door at 1,2; at 2,4 and 3,1 dead ends; the cells of the left and right room are none
+
+
+def labels(mdp: MDP, states: np.ndarray) -> list[str]:
+    return [mdp.labels[s] for s in np.flatnonzero(states)]
+
+
+def test_a_door_has_walls_on_two_opposite_sides_and_none_on_the_other_two() -> None:
+    assert labels(grid(CORNERED), doors(grid(CORNERED))) == ["1,2"]
+    assert labels(grid(CORNERED), doors(grid(CORNERED, bumps=False))) == ["1,2"]
+    corridor = grid("S...#")  # its ends are dead ends
+    assert labels(corridor, doors(corridor)) == ["0,1", "0,2"]
+    bend = grid("..\n#.\n#.")
+    assert labels(bend, doors(bend)) == ["1,1"]
+    assert labels(grid("cluster-hard"), doors(grid("cluster-hard"))) == ["2,5", "5,2", "5,7", "7,5"]
+    assert not doors(grid("of-small")).any()
+
+
+def test_a_maze_has_a_door_wherever_a_corridor_runs_straight() -> None:
+    text = maze(15, 15)
+    lines = text.split("\n")
+    straight = []
+    for r, line in enumerate(lines):
+        for c, letter in enumerate(line):
+            if letter != "#":
+                sides = [lines[r - 1][c], lines[r + 1][c], line[c - 1], line[c + 1]]
+                walls = "".join("#" if side == "#" else "." for side in sides)
+                straight += [f"{r},{c}"] if walls in ("##..", "..##") else []
+    assert labels(grid(text), doors(grid(text))) == straight
+    assert len(straight) == 67
+
+
+def test_an_mdp_that_is_no_grid_has_no_doors() -> None:
+    assert doors(riverswim()).tolist() == [False] * 6
+    assert middle(riverswim()) == 3
+
+
+def test_the_middle_of_a_grid_is_the_door_nearest_to_it_or_else_the_cell() -> None:
+    assert grid("cluster-simple").labels[middle(grid("cluster-simple"))] == "5,5"
+    assert grid("...\n...\n...").labels[middle(grid("...\n...\n..."))] == "1,1"
 
 
 @pytest.mark.parametrize("name", MAPS)

@@ -9,7 +9,6 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import spie
-from spie.agents.linear_q.batch import LinearQ
 
 
 def test_the_car_moves_as_gymnasiums_over_a_hundred_thousand_steps():
@@ -77,7 +76,8 @@ def glide(x, a):
 
 def test_a_task_of_ones_own_is_a_few_lines():
     task = spie.ContinuousTask("glide", (-2.0,), (2.0,), ("back", "stay", "on"), (0.0,), (0.5,), glide)
-    trace = LinearQ(reward="constant", beta=1.0, dimension=16).run(task, 200, 2, episodes=30, keep=("Q", "Psi", "Xi"))
+    agent = spie.LinearQ(reward="constant", beta=1.0, dimension=16)
+    trace = agent.run(task, 200, 2, episodes=30, keep=spie.Keep(matrices=("Q", "Psi", "Xi")))
     assert trace.failures == []
     assert trace.terminated[:, -10:].mean() > 0.8  # a random walk gets there in half of the episodes
     assert trace.episode_steps[:, -10:].mean() < trace.episode_steps[:, :3].mean()
