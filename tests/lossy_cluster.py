@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 
 import spie
-from spie.runs.run import Run, execute, load
+from spie.agents.base import Agent
+from spie.runs.backends import execute
+from spie.runs.run import Run, load
 from spie.runs.store import Store
 from spie.runs.user_code import load_rewards
 from spie.trace import Scores
@@ -29,16 +31,13 @@ def twice_constant():
 
 
 @dataclass(frozen=True)
-class Fragile:
+class Fragile(Agent):
     """Stands in for an agent: the first worker that has the run dies of it."""
 
     alive: str  # a file that says that somebody died already
     wait: float = 0.0
 
-    def seconds_per_step(self, task):
-        return 1.0
-
-    def run(self, task, steps, seeds, threads=None):
+    def run(self, task, steps, seeds, **_):
         if not Path(self.alive).exists():
             Path(self.alive).touch()
             time.sleep(self.wait)

@@ -117,11 +117,22 @@ class Agent(Protocol):
         return Resources()
 
 
+def identity(agent: Agent) -> dict[str, Any]:
+    """Agent, version and settings in plain values: what a run's id says of the agent.
+
+    An agent of another package is known by the package, too, because two may choose one name.
+    """
+    package = type(agent).__module__.partition(".")[0]
+    own = {} if package == __name__.partition(".")[0] else {"package": package}
+    return own | {"agent": type(agent).__name__, "version": agent.version, "settings": agent.changed_settings()}
+
+
 def changed(settings: Any, **defaults: Any) -> dict[str, Any]:
     """The fields of a dataclass whose value is not their default, as plain values; `defaults` take precedence."""
     found = {}
     for field in dataclasses.fields(settings):
         value = getattr(settings, field.name)
+        value = value.item() if isinstance(value, np.generic) else value
         if field.name in defaults:
             default = defaults[field.name]
         elif field.default_factory is not dataclasses.MISSING:

@@ -78,7 +78,7 @@ def run(
     from rich.console import Console
 
     from spie.paper import EXPERIMENTS, Results, get_experiment, with_frames
-    from spie.runs.run import execute
+    from spie.runs.backends import execute
     from spie.runs.store import Store
 
     quick = [name for name, e in EXPERIMENTS.items() if not e.long]

@@ -24,7 +24,8 @@ from spie.files import write_whole
 from spie.paper import EXPERIMENTS, get_experiment, grids, tabular
 from spie.paper import published as paper
 from spie.paper.printed_grid import printed_grid
-from spie.runs.run import Run, execute, load
+from spie.runs.backends import execute
+from spie.runs.run import Run, load
 from spie.runs.store import Store
 from spie.search.grid import MEASURES, SettingsGrid, used
 from spie.search.select import FRESH, Search

@@ -21,8 +21,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from spie.tasks import vector
-from spie.tasks import vector
-from spie.tasks.base import Kind
+from spie.tasks.base import ImageTask, Kind
 from spie.tasks.draw import draw
 from spie.tasks.grids import MAPS, find_map, grid
 from spie.tasks.mdp import MDP, MDPEnv

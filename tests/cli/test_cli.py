@@ -7,7 +7,7 @@ import pytest
 from spie.agents import registry as agents
 from spie.paper import EXPERIMENTS, Results
 from spie.rewards import reward_names
-from spie.runs import run
+from spie.runs import backends
 from spie.runs.store import Store
 from spie.tasks import registry as tasks
 
@@ -71,14 +71,14 @@ def test_a_mistake_is_one_clear_line_and_exit_code_2(spie, words, message):
 
 
 def test_ctrl_c_is_exit_code_130_and_keeps_what_is_stored(spie, monkeypatch, tmp_path):
-    real = run.save
+    real = backends.save
 
     def save(store, a_run, *rest):
         if a_run.agent == "sarsa-fr":
             raise KeyboardInterrupt
         real(store, a_run, *rest)
 
-    monkeypatch.setattr(run, "save", save)
+    monkeypatch.setattr(backends, "save", save)
     code, _, err = spie("run", "table1", "--seeds", 2)
     assert code == 130
     assert "run again to continue" in err

@@ -9,9 +9,11 @@ import pytest
 
 import spie
 from spie.cli import main
-from spie.rewards import get_reward, load_rewards
-from spie.runs.run import Run, execute
+from spie.rewards import get_reward
+from spie.runs.backends import execute
+from spie.runs.run import Run, load
 from spie.runs.store import Store
+from spie.runs.user_code import load_rewards
 from spie.search import sweep as sweeps
 from spie.search.select import FRESH
 from spie.search.sweep import OutOfTime, sweep
@@ -134,14 +136,14 @@ def test_out_of_time_keeps_what_is_stored_and_the_next_call_continues(results, m
 KILLED = """
 import os, signal
 from spie import cli
-from spie.runs import run
+from spie.runs import backends
 
-def save(store, *rest, real=run.save, saved=[]):
+def save(store, *rest, real=backends.save, saved=[]):
     if len(saved) == 3:
         os.kill(os.getpid(), signal.SIGKILL)
     saved.append(real(store, *rest))
 
-run.save = save
+backends.save = save
 cli.main()
 """
 
@@ -188,7 +190,7 @@ def test_rewards_of_a_file_reach_other_processes_and_are_part_of_the_id(tmp_path
     ]
     with Store(tmp_path / "r.db") as store:
         assert len(list(execute(runs, store, on="processes"))) == 3
-        found = [store.load(run.id)["total_reward"] for run in runs]
+        found = [load(store, run).total_reward for run in runs]
     np.testing.assert_array_equal(found[0], found[2])  # half the reward, twice beta: the same
     file.write_text(OWN.replace("HALF = 0.5", "HALF = 0.25"))
     load_rewards(file)
