@@ -266,7 +266,7 @@ def load(store: Store, run: Run) -> Any:
     """The result of a run that is in the store; KeyError where it is not."""
     kind, arrays = store.load(run.id)
     fields: dict[str, Any] = dict(arrays)
-    if kind == EpisodeTrace.kind:
+    if "settings" in arrays:
         fields["settings"] = str(arrays["settings"])
     steps: dict[int, dict[str, NDArray[Any]]] = {}
     for name in [name for name in fields if name.startswith("paths/")]:

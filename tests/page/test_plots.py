@@ -10,7 +10,7 @@ from matplotlib.patches import FancyArrowPatch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from spie import MDP, grid, riverswim, sixarms
-from spie.agents.sarsa.batch import AGENTS
+from spie.agents.sarsa.settings import AGENTS
 from spie.cli import main
 from spie.page import plots
 from spie.page.plots import Curve, Panel

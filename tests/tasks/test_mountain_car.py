@@ -9,7 +9,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import spie
-from spie.agents.linear_q.batch import LinearQ
+from spie.agents.linear_q.settings import LinearQ
 
 
 def test_the_car_moves_as_gymnasiums_over_a_hundred_thousand_steps():
