@@ -10,8 +10,8 @@ from typing import Any
 
 from spie.agents.base import Agent
 from spie.agents.dqn import agent as dqn
-from spie.agents.linear_q import batch as linear_q
-from spie.agents.sarsa import batch as sarsa
+from spie.agents.linear_q import settings as linear_q
+from spie.agents.sarsa import settings as sarsa
 from spie.registry import Registry
 
 

@@ -28,8 +28,8 @@ def list_() -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from spie.agents.linear_q.batch import AGENTS as LINEAR_AGENTS
-    from spie.agents.sarsa.batch import AGENTS
+    from spie.agents.linear_q.settings import AGENTS as LINEAR_AGENTS
+    from spie.agents.sarsa.settings import AGENTS
     from spie.paper import EXPERIMENTS
     from spie.rewards import get_reward, reward_names
     from spie.tasks.grids import MAPS

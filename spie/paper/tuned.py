@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spie.agents.sarsa.batch import Sarsa
+from spie.agents.sarsa.settings import Sarsa
 from spie.paper import grids, tabular
 from spie.paper import published as paper
 from spie.paper.printed_grid import printed_grid

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spie.agents.base import Agent, Keep, Replay, Seeds, Session, refuse
-from spie.agents.sarsa.batch import Sarsa, run_sarsa
+from spie.agents.sarsa.batch import run_sarsa
+from spie.agents.sarsa.settings import Sarsa
 from spie.errors import unknown
 from spie.rewards import get_reward
 from spie.tasks.mdp import MDP

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spie.agents.sarsa.batch import Sarsa
+from spie.agents.sarsa.settings import Sarsa
 from spie.runs.run import Run
 from spie.search.grid import MEASURES, SettingsGrid
 from spie.tasks.mdp import MDP

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from spie.agents.base import Keep
 from spie.agents.registry import agent as named
-from spie.agents.sarsa.batch import AGENTS, Sarsa
+from spie.agents.sarsa.settings import AGENTS, Sarsa
 from spie.errors import unknown
 from spie.files import write_whole
 from spie.paper import EXPERIMENTS, get_experiment, grids, tabular

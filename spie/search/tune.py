@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from spie.agents.registry import agent as named
-from spie.agents.sarsa.batch import AGENTS
+from spie.agents.sarsa.settings import AGENTS
 from spie.errors import unknown
 from spie.paper import deep, mountain_car, tabular
 from spie.paper import published as paper
