@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, no_type_check
 import numpy as np
 from numpy.typing import NDArray
 
-from spie.agents.base import Agent, Keep, Replay, Seeds, Session, refuse
+from spie.agents.base import Agent, Keep, Range, Replay, Seeds, Session, refuse
 from spie.agents.sarsa.batch import FIRST_TIE, HALF, LOW_HALF, MASKED, _inside, epsilon_greedy, greedy_actions
 from spie.engine.lanes import aligned_zeros, check_memory, mix, random_streams, run_chunks, seed_array
 from spie.engine.specialise import specialise
@@ -288,6 +288,30 @@ class LinearQ(Agent):
         """The features that a seed of this agent sees."""
         own = seed if self.features_seed is None else self.features_seed
         return fourier_features(task.space, self.dimension, self.length_scale, own)
+
+    @classmethod
+    def run_many(
+        cls,
+        settings: Sequence["LinearQ"],
+        task: ContinuousTask,
+        steps: int,
+        seeds: Seeds = 1,
+        *,
+        episodes: int | None = None,
+        session: Session = Session(),
+    ) -> list[EpisodeTrace]:
+        """All settings side by side."""
+        return run_linear_q(settings, task, steps, seeds, episodes=episodes, session=session)
+
+    def tuning_ranges(self, task: ContinuousTask) -> dict[str, Range]:
+        ranges = {"alpha": Range(0.001, 0.5, log=True), "epsilon": Range(0.01, 0.5, log=True)}
+        ranges["length_scale"] = Range(0.05, 0.5, log=True)
+        if self.reward != "none":
+            ranges["beta"] = Range(1e-5, 1e3, log=True)
+        for need, eta, gamma in (("psi_norm", "eta", "gamma_sr"), ("xi_norm_next", "eta_pr", "gamma_pr")):
+            if need in get_reward(self.reward).needs:
+                ranges |= {eta: Range(0.01, 1.0, log=True), gamma: Range(0.5, 0.99, log=False)}
+        return ranges
 
     def seconds_per_step(self, task: ContinuousTask) -> float:
         """About how long a step takes on one core, compiled."""

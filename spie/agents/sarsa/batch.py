@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spie import representations
-from spie.agents.base import Agent, Keep, Replay, Seeds, Session
+from spie.agents.base import Agent, Keep, Range, Replay, Seeds, Session
 from spie.engine import sparse_rows as sparse
 from spie.engine.lanes import Progress, aligned_zeros, check_memory, mix, random_streams, run_chunks, seed_array
 from spie.engine.sparse_rows import append, clear, entry, update_sparse_row, with_room
@@ -453,6 +453,36 @@ class Sarsa(Agent):
         }.items():
             if getattr(self, name) not in choices:
                 raise unknown(f"{name} for Sarsa", getattr(self, name), choices)
+
+    @classmethod
+    def run_many(
+        cls,
+        settings: Sequence["Sarsa"],
+        task: MDP,
+        steps: int,
+        seeds: Seeds = 1,
+        *,
+        episodes: int | None = None,
+        session: Session = Session(),
+    ) -> list[Trace]:
+        """All settings side by side."""
+        return run_sarsa(settings, task, steps, seeds, episodes=episodes, session=session)
+
+    def tuning_ranges(self, task: MDP | None) -> dict[str, Range]:
+        """The settings of the paper's sweep, from its least value to its largest."""
+        kept = {need[:2] for need in get_reward(self.reward).needs}
+        rate = Range(0.005, 0.5, log=True)
+        discount = Range(0.5, 0.99, log=False)
+        ranges = {
+            "alpha": (True, rate),
+            "eta": (self.learned and bool(kept & {"M_", "F_"}), rate),
+            "gamma_sr": (bool(kept & {"M_", "F_"}), discount),
+            "eta_pr": (self.learned and "N_" in kept, rate),
+            "gamma_pr": ("N_" in kept, discount),
+            "beta": (self.reward != "none", Range(1.0, 10_000.0, log=True)),
+            "epsilon": (True, Range(0.01, 0.1, log=True)),
+        }
+        return {name: where for name, (is_used, where) in ranges.items() if is_used}
 
     def seconds_per_step(self, task: MDP) -> float:
         """About how long a step takes on one core, compiled."""
