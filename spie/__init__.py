@@ -4,12 +4,12 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from spie.agents.base import Agent, Keep, Replay, Session
-from spie.agents.dqn.settings import DQN
+from spie.agents.dqn.agent import DQN
 from spie.agents.linear_q.batch import LinearQ, run_linear_q
 from spie.agents.registry import agent, register_agent
 from spie.agents.sarsa.batch import Sarsa, run_sarsa
-from spie.dropin.bonus import IntrinsicReward
 from spie.dropin.check import check_reward
+from spie.dropin.gymnasium import IntrinsicReward
 from spie.features import FourierFeatures, convolution_features, fourier_features, td_pf, td_sf
 from spie.representations import fr, pr, reverse, sr, sr_column_sums, sr_row_sums, stationary, td_fr, td_pr, td_sr
 from spie.rewards import reward

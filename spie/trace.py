@@ -32,7 +32,7 @@ class Trace:
     visits: NDArray[np.int32]  # [seeds, S] the first state of every episode counts
     first_visit: NDArray[np.int32]  # [seeds, S] step of the first visit: 0 for the first state, -1 for never
     episode_steps: NDArray[np.int32]  # [seeds, episodes] where a number of episodes was asked for; deep agents: all
-    truncated: NDArray[np.int32]  # [seeds] episodes that were cut off
+    truncated: NDArray[np.int32]  # [seeds] how many episodes a time limit ended
     snapshots: NDArray[np.int32]  # [seeds, asked steps, S] visits up to then
     Q: NDArray[np.float64] | None = None  # [seeds, S, A] final values, where asked for; so for the others
     M: NDArray[np.float64] | None = None  # [seeds, S, S]
@@ -65,7 +65,7 @@ class EpisodeTrace:
     episode_steps: NDArray[np.int32]  # [seeds, episodes]
     episode_rewards: NDArray[np.float64]  # [seeds, episodes] extrinsic, undiscounted
     episode_bonuses: NDArray[np.float64]  # [seeds, episodes] sum of the intrinsic reward, before beta
-    terminated: NDArray[np.bool_]  # [seeds, episodes] False: cut off, or never begun
+    terminated: NDArray[np.bool_]  # [seeds, episodes] False: truncated, or never begun
     stopped: NDArray[np.int64]  # [seeds] the step at which numbers became infinite or NaN, -1 for never
     Q: NDArray[np.float64] | None = None  # [seeds, A, d] final weights, where asked for; so for the others
     Psi: NDArray[np.float64] | None = None  # [seeds, A, d, d]

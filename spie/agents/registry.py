@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spie.agents.base import Agent
-from spie.agents.dqn import settings as dqn
+from spie.agents.dqn import agent as dqn
 from spie.agents.linear_q import batch as linear_q
 from spie.agents.sarsa import batch as sarsa
 from spie.registry import Registry

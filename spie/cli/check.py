@@ -1,14 +1,11 @@
 """`spie check`: is an intrinsic reward sound?"""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from spie.cli.terminal import app
-
-if TYPE_CHECKING:
-    pass
 
 
 @app.command()
@@ -21,14 +18,13 @@ def check(
     file: Annotated[Path | None, typer.Option("--from", help="A Python file of yours with @spie.reward.")] = None,
 ) -> None:
     """Check an intrinsic reward: numbers, episode edges, order of environments, scale, whether it fades, speed."""
-    import runpy
-
     import gymnasium as gym
 
     from spie.dropin.check import check_reward
+    from spie.runs.user_code import load_rewards
 
     if file is not None:
-        runpy.run_path(str(file))
+        load_rewards(file)
     if steps < 100:
         raise ValueError(f"--steps must be 100 or more, not {steps}")
     try:

@@ -13,7 +13,7 @@ import gymnasium as gym
 import numpy as np
 
 from spie.agents.base import Agent, Seeds
-from spie.dropin.bonus import IntrinsicReward
+from spie.dropin.gymnasium import IntrinsicReward
 from spie.features import fourier_features
 from spie.runs.run import Run
 from spie.tasks.base import Kind

@@ -4,16 +4,21 @@ import sys
 
 import pytest
 
+from spie.agents import registry as agents
 from spie.paper import EXPERIMENTS, Results
+from spie.rewards import reward_names
 from spie.runs import backends
 from spie.runs.store import Store
+from spie.tasks import registry as tasks
 
 
-def test_list_names_every_experiment_and_reward(spie):
+def test_list_names_whatever_can_be_looked_up(spie):
     code, out, _ = spie("list")
     assert code == 0
-    for word in (*EXPERIMENTS, "sr-r(a)", "M[s, s'] - |M[:, s']|", "cluster-hard", "sarsa-sr-pr"):
-        assert word in out
+    names = [*EXPERIMENTS, *agents.names(), *tasks.names(), *reward_names()]
+    assert {"sarsa-srr-fixed", "optimistic", "rnd", "dqn-sf-pf", "cluster-hard", "sr-r(a)", "table1"} <= set(names)
+    assert [name for name in names if name not in out] == []
+    assert "M[s, s'] - |M[:, s']|" in out
 
 
 def test_run_stores_the_results_and_prints_ours_beside_theirs(spie, tmp_path):

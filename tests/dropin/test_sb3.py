@@ -115,9 +115,9 @@ def test_a_batch_from_replay_is_paid_by_what_is_known_when_it_is_drawn(make, rep
         if make is Picture:  # the agent puts channels first, the environment last
             s, s_next = np.moveaxis(s, 1, -1), np.moveaxis(s_next, 1, -1)
         own = {corridor_of_five: -1.0 + (s_next.ravel()[:50] == 3), short_car: 1.0 * (s_next[:, 0] > 0.95)}.get(make, 0)
-        expected = bonus.look(s, a, s_next) + (0 if replace else own)
+        expected = bonus.query(s, a, s_next) + (0 if replace else own)
         np.testing.assert_allclose(batch.rewards.numpy()[:, 0], expected, rtol=1e-4, atol=1e-6)
-        assert np.abs(bonus.look(s, a, s_next)).max() > 1e-3
+        assert np.abs(bonus.query(s, a, s_next)).max() > 1e-3
         for array in bonus.learner.state().values():  # as if much had been learned since
             if array.dtype == np.float64 and array.ndim > 1:
                 array *= 0.5
@@ -129,8 +129,8 @@ def test_normalised_observations_are_looked_at_as_they_were():
     env.attach(model)
     model.learn(60)
     looked = []
-    look = env.bonus.look
-    env.bonus.look = lambda s, a, s_next: looked.append(s) or look(s, a, s_next)
+    query = env.bonus.query
+    env.bonus.query = lambda s, a, s_next: looked.append(s) or query(s, a, s_next)
     model.replay_buffer.sample(20, env=model.get_vec_normalize_env())
     speed = 10 * looked[0][:, 1]
     np.testing.assert_allclose(speed, np.round(speed), atol=1e-5)  # the car's, in tenths

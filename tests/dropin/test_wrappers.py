@@ -365,7 +365,7 @@ def test_steps_of_the_past_are_looked_at_as_they_are_paid_now(make):
     env.bonus.learn = False
     s, _ = env.reset()
     s_next, r, _, _, info = env.step(2)
-    (looked,) = env.bonus.look(np.array([s]), np.array([2]), np.array([s_next]))
+    (looked,) = env.bonus.query(np.array([s]), np.array([2]), np.array([s_next]))
     np.testing.assert_allclose(looked, 3 * info["intrinsic_reward"], rtol=1e-12)
     np.testing.assert_allclose(looked, r - info["extrinsic_reward"], rtol=1e-12)
 
@@ -454,7 +454,7 @@ def test_rnd_fades_where_one_has_been_and_goes_on_bit_for_bit_when_loaded(make, 
         s = bonus.encode(observation)
         bonus.begin(0, s)
         paid.append([bonus.step(0, 0, s, False) for _ in range(30)])
-        (looked,) = bonus.look(np.array([observation]), [0], np.array([observation]))
+        (looked,) = bonus.query(np.array([observation]), [0], np.array([observation]))
         np.testing.assert_allclose(looked, 2 * paid[-1][-1], rtol=1e-5)
     assert paid[0] == paid[1]
     assert 0 < paid[0][-1] < paid[0][0]
