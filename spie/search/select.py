@@ -38,7 +38,7 @@ def fresh(n: int, nth: int = 1) -> tuple[int, ...]:
     return tuple(range(nth * FRESH, nth * FRESH + n))
 
 
-class Part(NamedTuple):
+class Trial(NamedTuple):
     """A run of some of the settings, and their numbers."""
 
     run: Run
@@ -154,10 +154,10 @@ class Choice:
 
     def settings(self, number: int) -> Any:
         """Settings by number."""
-        (part,) = self.parts(0, np.array([number]), (0,))
-        return part.run.settings.settings()[0]
+        (trial,) = self.trials(0, np.array([number]), (0,))
+        return trial.run.settings.settings()[0]
 
-    def parts(self, n_task: int, numbers: Array, seeds: tuple[int, ...]) -> list[Part]:
+    def trials(self, n_task: int, numbers: Array, seeds: tuple[int, ...]) -> list[Trial]:
         """Settings by number on one of the tasks: a run for each piece of the search that some of them are in."""
         found, first = [], 0
         asked = len(seeds) if seeds == tuple(range(len(seeds))) else seeds
@@ -166,14 +166,14 @@ class Choice:
             if len(inside):
                 only = None if len(inside) == len(piece) else tuple(int(i) for i in inside - first)
                 grid = dataclasses.replace(piece, only=only)
-                found.append(Part(self.searches[n_task].run(grid, asked), inside))
+                found.append(Trial(self.searches[n_task].run(grid, asked), inside))
             first += len(piece)
         return found
 
     def runs(self, n_round: int, load: Load) -> list[Run]:
         """The runs of a round, which follow from what the rounds before it left."""
         _, left, _ = self._play(n_round, load)
-        return [part.run for task in range(len(self.searches)) for part in self._round(n_round, task, left)]
+        return [trial.run for task in range(len(self.searches)) for trial in self._round(n_round, task, left)]
 
     def scored(self, load: Load) -> Scored:
         """What all rounds left."""
@@ -189,15 +189,15 @@ class Choice:
         """The numbers of the n best settings, best first; of equals the first."""
         return self.scored(load).ranking[:n]
 
-    def confirmed(self, n: int, load: Load) -> list[list[Part]]:
+    def confirmed(self, n: int, load: Load) -> list[list[Trial]]:
         """The n best on the seeds that confirm, for each task."""
         best = self.best(n, load)
-        return [self.parts(task, best, self.confirm) for task in range(len(self.searches))]
+        return [self.trials(task, best, self.confirm) for task in range(len(self.searches))]
 
-    def _round(self, n_round: int, n_task: int, numbers: Array) -> list[Part]:
+    def _round(self, n_round: int, n_task: int, numbers: Array) -> list[Trial]:
         before = {seed for one in self.rounds[:n_round] for seed in one.all_seeds}
         seeds = tuple(seed for seed in self.rounds[n_round].all_seeds if seed not in before)
-        return self.parts(n_task, numbers, seeds) if seeds else []
+        return self.trials(n_task, numbers, seeds) if seeds else []
 
     def _play(self, n_rounds: int, load: Load) -> tuple[Array, Array, tuple[Array, Array]]:
         """The first rounds: values of all seeds, the settings that are left, and by what settings are sorted.

@@ -20,7 +20,7 @@ from spie.runs.backends import execute
 from spie.runs.run import Run, load
 from spie.runs.store import Store
 from spie.search.grid import MEASURES
-from spie.search.select import FRESH, Choice, Round, Search, fresh, halving, mean_and_error
+from spie.search.select import FRESH, Choice, Round, Search, Trial, fresh, halving, mean_and_error
 
 MOST_SETTINGS, MOST_HOURS, MOST_BYTES = 1_000_000, 24, 2e9  # beyond, one must mean it
 
@@ -100,7 +100,7 @@ def sweep(searches: Sequence[Search], plan: Plan) -> SweepTable:
         again = []
         if plan.confirm:
             again = [choice.confirmed(plan.top, stored)[0] for choice in choices]
-            _run([part.run for parts in again for part in parts], store, plan, until)
+            _run([trial.run for trials in again for trial in trials], store, plan, until)
         table = _join([_rows(c, stored, again[i] if again else []) for i, c in enumerate(choices)])
     table.measure = MEASURES[searches[0].measure].title
     table.note = f"{len(table['mean']):,} settings x {plan.seeds} seeds"
@@ -147,15 +147,15 @@ def _run(runs: Sequence[Run], store: Store, plan: Plan, until: float) -> None:
                 )
 
 
-def _rows(choice: Choice, stored: Callable[[Run], Any], parts: Sequence[Any]) -> dict[str, Array]:
+def _rows(choice: Choice, stored: Callable[[Run], Any], trials: Sequence[Trial]) -> dict[str, Array]:
     """The columns of one search, its settings best first: those that were confirmed by that, then the others."""
     (search,), (values, order) = choice.searches, choice.scored(stored)
     (mean, se, got) = mean_and_error(values[0])
     columns = {"env": np.full(len(search), search.env), "agent": np.full(len(search), search.agent)}
     columns |= search.columns | {"mean": mean, "se": se, "seeds": got}
-    if parts:
+    if trials:
         confirmed = np.full((2, len(search)), np.nan)
-        for run, numbers in parts:
+        for run, numbers in trials:
             confirmed[:, numbers] = mean_and_error(stored(run).values)[:2]
         columns |= {"confirmed_mean": confirmed[0], "confirmed_se": confirmed[1]}
         first = np.flatnonzero(~np.isnan(confirmed[0]))

@@ -36,9 +36,9 @@ def search(values=(0.0, 0.1, 0.2, 0.3), **changes):
 def test_the_lucky_one_wins_the_search_and_loses_where_it_is_run_again():
     one_round = Choice((search(),), (Round(4, 1),), fresh(5))
     assert one_round.best(1, Run.execute).tolist() == [0]
-    ((part,),) = one_round.confirmed(1, Run.execute)
-    assert part.run.seeds == fresh(5)
-    assert Run.execute(part.run).values.tolist() == [[0.0] * 5]  # and not 0.5
+    ((trial,),) = one_round.confirmed(1, Run.execute)
+    assert trial.run.seeds == fresh(5)
+    assert Run.execute(trial.run).values.tolist() == [[0.0] * 5]  # and not 0.5
     two_rounds = Choice((search(),), (Round(4, 2), Round(fresh(3), 1)), fresh(5, 2))
     assert two_rounds.best(1, Run.execute).tolist() == [3]
 

@@ -90,5 +90,5 @@ def test_settings_are_found_by_number_across_pieces():
         assert (s.alpha, s.epsilon, s.beta, s.q0) == tuple(
             columns[n][number] for n in ("alpha", "epsilon", "beta", "q0")
         )
-    again = contest.parts(0, np.array([7, 0, 5]), (FRESH,))
+    again = contest.trials(0, np.array([7, 0, 5]), (FRESH,))
     assert [(len(run.settings), numbers.tolist()) for run, numbers in again] == [(1, [0]), (2, [5, 7])]
