@@ -23,7 +23,7 @@ from spie.tasks.registry import register_task, task
 from spie.trace import EpisodeTrace, Scores, Trace, Trajectory
 
 if TYPE_CHECKING:
-    from spie.search.sweep import sweep
+    from spie.paper.sweeps import sweep
 
 __version__ = "0.1.0"
 
@@ -81,7 +81,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """`spie.sweep` is loaded on first use: it needs the experiments and the store."""
     if name == "sweep":
-        from spie.search.sweep import sweep
+        from spie.paper.sweeps import sweep
 
         return sweep
     if name == "Path":

@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +66,14 @@ class Resources:
     gpus: int = 0
 
 
+class Range(NamedTuple):
+    """Where a setting may lie."""
+
+    low: float
+    high: float
+    log: bool  # whether on a logarithmic scale
+
+
 @runtime_checkable
 class Agent(Protocol):
     """A frozen dataclass of settings that can run on a task. Inherit from it: all but `run` has a default."""
@@ -105,6 +113,35 @@ class Agent(Protocol):
         """
         return changed(self)
 
+    @classmethod
+    def run_many(
+        cls,
+        settings: Sequence[Any],
+        task: Any,
+        steps: int,
+        seeds: Seeds = 1,
+        *,
+        episodes: int | None = None,
+        session: Session = Session(),
+    ) -> Sequence[Result]:
+        """Run each of several settings of such an agent on each seed, one after the other.
+
+        An agent that can run them side by side says so here: a search over settings is such a call.
+        """
+        results = []
+        for i, one in enumerate(settings):
+            part = dataclasses.replace(session, progress=_part(session.progress, i, len(settings)))
+            results.append(one.run(task, steps, seeds, episodes=episodes, session=part))
+        return results
+
+    def usual_settings(self, task: Any) -> dict[str, Any]:
+        """What the agent is given on a task, by name, where the user does not say otherwise; mostly nothing."""
+        return {}
+
+    def tuning_ranges(self, task: Any) -> dict[str, Range]:
+        """The settings that make a difference to this agent, and between which values each is worth a try."""
+        return {}
+
     def seconds_per_step(self, task: Any) -> float:
         """About how long a step of one seed takes on one core, compiled."""
         return 1e-4
@@ -115,6 +152,11 @@ class Agent(Protocol):
 
     def resources(self) -> Resources:
         return Resources()
+
+
+def _part(progress: Callable[[float], None] | None, i: int, n: int) -> Callable[[float], None] | None:
+    """What part i of n equal ones reports to, so that all of them are a whole."""
+    return None if progress is None else lambda share: progress((i + share) / n)
 
 
 def identity(agent: Agent) -> dict[str, Any]:

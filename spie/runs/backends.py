@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import math
 import multiprocessing
 import os
 import shutil
@@ -221,7 +222,7 @@ def _on_this_node(ray: Any, actor: type[_Board]) -> Any:
 def _as_task(run: Run, board: Any, files: Mapping[str, str]) -> Timed:
     """A run in a worker of a cluster, which has the user's files with rewards and reports to the board."""
     register_files(files)
-    last = time.monotonic()
+    last = -math.inf
 
     def report(share: float) -> None:
         nonlocal last

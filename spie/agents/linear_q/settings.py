@@ -1,11 +1,12 @@
 """Settings of linear Q-learning with successor and predecessor features, and their names."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from spie.agents.base import Agent, Keep, Replay, Seeds, Session, check_ranges
+from spie.agents.base import Agent, Keep, Range, Replay, Seeds, Session, check_ranges
 from spie.errors import unknown
 from spie.features import FourierFeatures, fourier_features
 from spie.rewards import get_reward
@@ -83,6 +84,32 @@ class LinearQ(Agent):
 
         options: dict[str, Any] = {"episodes": episodes, "keep": keep, "replay": replay, "session": session}
         return run_linear_q([self], task, steps, seeds, **options)[0]
+
+    @classmethod
+    def run_many(
+        cls,
+        settings: Sequence["LinearQ"],
+        task: ContinuousTask,
+        steps: int,
+        seeds: Seeds = 1,
+        *,
+        episodes: int | None = None,
+        session: Session = Session(),
+    ) -> list[EpisodeTrace]:
+        """All settings side by side."""
+        from spie.agents.linear_q.batch import run_linear_q
+
+        return run_linear_q(settings, task, steps, seeds, episodes=episodes, session=session)
+
+    def tuning_ranges(self, task: ContinuousTask) -> dict[str, Range]:
+        ranges = {"alpha": Range(0.001, 0.5, log=True), "epsilon": Range(0.01, 0.5, log=True)}
+        ranges["length_scale"] = Range(0.05, 0.5, log=True)
+        if self.reward != "none":
+            ranges["beta"] = Range(1e-5, 1e3, log=True)
+        for need, eta, gamma in (("psi_norm", "eta", "gamma_sr"), ("xi_norm_next", "eta_pr", "gamma_pr")):
+            if need in get_reward(self.reward).needs:
+                ranges |= {eta: Range(0.01, 1.0, log=True), gamma: Range(0.5, 0.99, log=False)}
+        return ranges
 
 
 AGENTS: dict[str, dict[str, Any]] = {

@@ -1,9 +1,10 @@
 """Settings of SARSA with an intrinsic reward, and the names under which the paper compares them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from spie.agents.base import Agent, Keep, Replay, Seeds, Session, check_ranges
+from spie.agents.base import Agent, Keep, Range, Replay, Seeds, Session, check_ranges
 from spie.errors import unknown
 from spie.rewards import get_reward
 from spie.tasks.mdp import MDP
@@ -75,6 +76,38 @@ class Sarsa(Agent):
 
         options: dict[str, Any] = {"episodes": episodes, "keep": keep, "replay": replay, "session": session}
         return run_sarsa([self], task, steps, seeds, **options)[0]
+
+    @classmethod
+    def run_many(
+        cls,
+        settings: Sequence["Sarsa"],
+        task: MDP,
+        steps: int,
+        seeds: Seeds = 1,
+        *,
+        episodes: int | None = None,
+        session: Session = Session(),
+    ) -> list[Trace]:
+        """All settings side by side."""
+        from spie.agents.sarsa.batch import run_sarsa
+
+        return run_sarsa(settings, task, steps, seeds, episodes=episodes, session=session)
+
+    def tuning_ranges(self, task: MDP | None) -> dict[str, Range]:
+        """The settings of the paper's sweep, from its least value to its largest."""
+        kept = {need[:2] for need in get_reward(self.reward).needs}
+        rate = Range(0.005, 0.5, log=True)
+        discount = Range(0.5, 0.99, log=False)
+        ranges = {
+            "alpha": (True, rate),
+            "eta": (self.learned and bool(kept & {"M_", "F_"}), rate),
+            "gamma_sr": (bool(kept & {"M_", "F_"}), discount),
+            "eta_pr": (self.learned and "N_" in kept, rate),
+            "gamma_pr": ("N_" in kept, discount),
+            "beta": (self.reward != "none", Range(1.0, 10_000.0, log=True)),
+            "epsilon": (True, Range(0.01, 0.1, log=True)),
+        }
+        return {name: where for name, (is_used, where) in ranges.items() if is_used}
 
 
 _LEARNED: dict[str, dict[str, Any]] = {
