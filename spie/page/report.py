@@ -36,7 +36,7 @@ from spie.paper import (
 )
 from spie.paper import published as paper
 from spie.runs.run import Run, load
-from spie.search.select import Search
+from spie.search.select import Choice, Search
 from spie.tasks.mdp import MDP
 from spie.trace import Trace
 
@@ -502,7 +502,8 @@ def tuned_chains(results: Results, name: str) -> list[Part]:
             values = (", ".join(f"{key} {getattr(run.settings, key):g}" for key in search.columns),)
             rows.append(row_of(agent, (agent, *ours, *theirs, *values)))
         rows.append(Row(("best policy", ceiling, Span("ceiling, by dynamic programming", 9)), "total"))
-        seeds = f"{number(len(trace.seeds))} fresh seeds; best of the search: {search.seeds} seeds, flattering"
+        searched = contests(results)[env, agent].rounds[0].seeds
+        seeds = f"{number(len(trace.seeds))} fresh seeds; best of the search: {searched} seeds, flattering"
         parts += [Table(f"{env}: total reward, {seeds}", columns.split(";"), rows)]
         parts += [Lines(f"{env}: the order", order_lines(env, agents, means))]
     caption = "Best mean of the search for each value of a setting, the others free; {}"
@@ -511,14 +512,14 @@ def tuned_chains(results: Results, name: str) -> list[Part]:
 
 
 @functools.lru_cache(maxsize=1)  # of one report
-def contests(results: Results) -> dict[tuple[str, str], tuned.Contest]:
+def contests(results: Results) -> dict[tuple[str, str], Choice]:
     return tuned.chain_contests(results.seeds["tuned"])
 
 
 def chain_search(results: Results, env: str, agent: str) -> tuple[Search, Any]:
     """A search of `tuned` and the mean that it found for each of its settings."""
-    (search,) = contests(results)[env, agent].searches
-    return search, search.scores(functools.partial(load, results.store)).mean(axis=1)
+    contest = contests(results)[env, agent]
+    return contest.searches[0], contest.searched(functools.partial(load, results.store))
 
 
 def order_lines(env: str, agents: Mapping[str, tuple[Run, Trace]], means: Mapping[str, float]) -> list[str]:

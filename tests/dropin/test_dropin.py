@@ -6,7 +6,8 @@ import torch
 
 from spie.page import report
 from spie.paper import Results, dropin, get_experiment
-from spie.runs.run import execute, load
+from spie.runs.backends import execute
+from spie.runs.run import load
 from spie.runs.store import Store
 from spie.trace import EpisodeTrace
 

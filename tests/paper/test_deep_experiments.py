@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import spie
 from spie.paper import EXPERIMENTS, deep, get_experiment
 from spie.paper import published as paper
-from spie.runs.run import Run, execute, save
+from spie.runs.backends import execute
+from spie.runs.run import Run, save
 from spie.runs.store import Store
 from spie.tasks.pixels import make_pixels
 from spie.trace import Trace

@@ -12,7 +12,7 @@ from spie.paper import published as paper
 from spie.paper.grids import settings
 from spie.paper.ledger import CLAIMS, VERDICTS, Part, judge, verdict_of
 from spie.paper.published import Cell
-from spie.runs.run import execute
+from spie.runs.backends import execute
 from spie.runs.store import Store
 from spie.tasks import grid
 from spie.trace import Trace, Trajectory
