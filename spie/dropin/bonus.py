@@ -17,10 +17,10 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from spie.dropin.learners import BonusLearner, Distillation, Features, Rates, Tables
+from spie.agents.base import pr_rates
+from spie.dropin.learners import BonusLearner, DistillationLearner, FeatureLearner, Rates, TableLearner
 from spie.dropin.observations import reader
 from spie.files import write_whole
-from spie.representations import predecessor_rates
 from spie.rewards import Reward, get_reward
 
 Array = NDArray[Any]
@@ -56,8 +56,7 @@ class Settings:
     @property
     def rates(self) -> Rates:
         """What the learner takes of it."""
-        rates = predecessor_rates(self.eta, self.gamma_sr, self.eta_pr, self.gamma_pr)
-        return Rates(self.eta, self.gamma_sr, *rates)
+        return Rates(self.eta, self.gamma_sr, *pr_rates(self))
 
 
 class Bonus:
@@ -202,7 +201,7 @@ class Bonus:
         """All that it needs to go on from here: plain settings and copies of arrays."""
         arrays = self.learner.state() | self.learner.pack(self.states)
         arrays |= {"steps": np.array(self.steps), "sum_of_squares": np.array(self.sum_of_squares)}
-        settings = dataclasses.asdict(self.settings) | {"learner": type(self.learner).__name__}
+        settings = dataclasses.asdict(self.settings) | {"learner": self.learner.name}
         return {"settings": settings, "arrays": {name: array.copy() for name, array in arrays.items()}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -258,13 +257,13 @@ def _reward_and_learner(
 ) -> tuple[Reward, BonusLearner[Any]]:
     """A reward by name, and what learns for it from observations of a space."""
     if settings.reward == RND.name:
-        return RND, Distillation(space, features)
+        return RND, DistillationLearner(space, features)
     if features is None and isinstance(space, gym.spaces.Discrete):
         reward = get_reward(settings.reward, on="tables")
-        return reward, Tables(space, reward.needs, settings.rates)
+        return reward, TableLearner(space, reward.needs, settings.rates)
     observations = reader(env, space, features)
     reward = get_reward(settings.reward, on="features")
-    return reward, Features(observations, n_actions, reward.needs, settings.rates)
+    return reward, FeatureLearner(observations, n_actions, reward.needs, settings.rates)
 
 
 def env_name(env: Any) -> str:
