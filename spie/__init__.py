@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 from spie.agents.base import Agent, Keep, Replay, Session
 from spie.agents.dqn.agent import DQN
-from spie.agents.linear_q.batch import LinearQ, run_linear_q
+from spie.agents.linear_q.batch import run_linear_q
+from spie.agents.linear_q.settings import LinearQ
 from spie.agents.registry import agent, register_agent
-from spie.agents.sarsa.batch import Sarsa, run_sarsa
+from spie.agents.sarsa.batch import run_sarsa
+from spie.agents.sarsa.settings import Sarsa
 from spie.dropin.check import check_reward
 from spie.dropin.gymnasium import IntrinsicReward
 from spie.features import FourierFeatures, convolution_features, fourier_features, td_pf, td_sf

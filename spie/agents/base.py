@@ -191,3 +191,21 @@ def refuse(agent: str, **options: Any) -> None:
     for name, value in options.items():
         if value:
             raise ValueError(f"{agent} has no {name}; leave it out")
+
+
+def check_ranges(settings: Any, **ranges: str) -> None:
+    """Refuse numbers among the settings that lie outside of their interval, such as "[0, 1)"; None is none."""
+    for name, interval in ranges.items():
+        value = getattr(settings, name)
+        low, high = map(float, interval[1:-1].split(", "))
+        above = value is None or (low <= value if interval[0] == "[" else low < value)
+        below = value is None or (value <= high if interval[-1] == "]" else value < high)
+        if not (above and below):
+            raise ValueError(f"{type(settings).__name__}: {name} must lie in {interval}, not {value}")
+
+
+def pr_rates(settings: Any) -> tuple[float, float]:
+    """Learning rate and discount of the PR: `eta_pr` and `gamma_pr`; None stands for those of the SR."""
+    eta_pr: float = settings.eta if settings.eta_pr is None else settings.eta_pr
+    gamma_pr: float = settings.gamma_sr if settings.gamma_pr is None else settings.gamma_pr
+    return eta_pr, gamma_pr

@@ -10,13 +10,13 @@ from typing import Any
 
 from spie.agents.base import Agent
 from spie.agents.dqn import agent as dqn
-from spie.agents.linear_q import batch as linear_q
-from spie.agents.sarsa import batch as sarsa
+from spie.agents.linear_q import settings as linear_q
+from spie.agents.sarsa import settings as sarsa
 from spie.registry import Registry
 
 
 @dataclass(frozen=True)
-class Entry:
+class AgentEntry:
     """An agent by name: what makes it, and the settings that the name stands for."""
 
     name: str
@@ -25,12 +25,12 @@ class Entry:
     summary: str = ""
 
 
-AGENTS: Registry[Entry] = Registry("agent")
+AGENTS: Registry[AgentEntry] = Registry("agent")
 
 
 def register_agent(name: str, make: Callable[..., Agent], *, summary: str = "", **settings: Any) -> None:
     """Make an agent known as `name`: `make(**settings)`, with what the user adds."""
-    AGENTS.add(name, Entry(name, make, settings, summary))
+    AGENTS.add(name, AgentEntry(name, make, settings, summary))
 
 
 def agent(name: str, task: Any = None, **settings: Any) -> Any:

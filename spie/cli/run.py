@@ -28,8 +28,8 @@ def list_() -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from spie.agents.linear_q.batch import AGENTS as LINEAR_AGENTS
-    from spie.agents.sarsa.batch import AGENTS
+    from spie.agents.linear_q.settings import AGENTS as LINEAR_AGENTS
+    from spie.agents.sarsa.settings import AGENTS
     from spie.paper import EXPERIMENTS
     from spie.rewards import get_reward, reward_names
     from spie.tasks.grids import MAPS
@@ -171,10 +171,11 @@ def summary(experiment: "Experiment", r: "Run", results: "Results") -> dict[str,
     from spie.paper import CONTROLS, deep
     from spie.paper import published as paper
     from spie.stats import agreement, estimate
+    from spie.tasks.atari import AtariTask
 
     trace = results.trace(experiment.name, r.env, r.agent)
     assert trace is not None
-    if isinstance(r.task, deep.Game):
+    if isinstance(r.task, AtariTask):
         measure, values = "mean reward of the last 100 episodes that ended", deep.score(trace)
     elif r.episodes is not None:
         measure, values = "steps an episode", trace.episode_steps.mean(axis=1)
@@ -189,7 +190,7 @@ def summary(experiment: "Experiment", r: "Run", results: "Results") -> dict[str,
     cell |= {name: None if value != value else value for name, value in dataclasses.asdict(ours).items()}  # no NaN
     published = experiment.published.get((r.env, r.agent))
     verdict = "control" if r.agent.partition(" ")[0] in CONTROLS else "no number printed"
-    if isinstance(r.task, deep.Game):
+    if isinstance(r.task, AtariTask):
         published = (paper.TABLE_2 | paper.RECONSTRUCTION)[r.env, r.agent]
         less = experiment.frames < deep.PAPER_FRAMES
         verdict = f"not comparable: {experiment.frames:,} frames" if less else "the paper's budget"

@@ -40,6 +40,7 @@ def show(
     """Draw an environment, its M, F and N under the uniform random policy, and the SR-R reward they give."""
     from spie.page import plots
     from spie.tasks.registry import find
+    from spie.tasks.registry import task as make
 
     entry = find(environment)
     if task is not None and "task" not in entry.options:
@@ -48,7 +49,7 @@ def show(
         raise ValueError(
             f"{environment} shows images, which spie play films; spie show draws MDPs and continuous tasks"
         )
-    made: Any = entry.make(**({} if task is None else {"task": task}))
+    made = make(environment, entry.kind, **({} if task is None else {"task": task}))
     path = output or Path(f"{made.name}.png")
     plots.picture_format(path)
     if os.path.exists(environment) and path.exists() and path.samefile(environment):

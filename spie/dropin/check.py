@@ -228,10 +228,10 @@ def _edges(trial: Trial) -> Iterator[Verdict]:
         vector.reset(seed=seed)
         found: list[float] = []
         while len(found) < len(actions):
-            _, _, ended, truncated, info = vector.step(np.array([actions[len(found)]]))
+            _, _, ended, stopped, info = vector.step(np.array([actions[len(found)]]))
             found += info["intrinsic_reward"][info["_intrinsic_reward"]].tolist()
-            if mode == AutoresetMode.DISABLED and (ended | truncated).any():
-                vector.reset(options={"reset_mask": ended | truncated})
+            if mode == AutoresetMode.DISABLED and (ended | stopped).any():
+                vector.reset(options={"reset_mask": ended | stopped})
         assert np.allclose(found, expected, rtol=1e-6), f"paid differently in a vector with autoreset {mode.value}"
     yield "ok", f"{resets} episodes, reset by hand and in three ways by a vector: the same bonuses"
 

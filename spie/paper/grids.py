@@ -4,7 +4,7 @@ import dataclasses
 
 from spie.agents.base import Keep
 from spie.agents.registry import agent as named
-from spie.agents.sarsa.batch import Sarsa
+from spie.agents.sarsa.settings import Sarsa
 from spie.paper import published as paper
 from spie.runs.run import Run
 from spie.tasks import grid

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from spie.agents.linear_q.batch import LinearQ
+from spie.agents.linear_q.settings import LinearQ
 from spie.agents.registry import agent as named
 from spie.paper import published as paper
 from spie.runs.run import Run

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from spie.agents.sarsa.batch import Sarsa
+from spie.agents.sarsa.settings import Sarsa
 from spie.paper import published as paper
 from spie.search.grid import SettingsGrid
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from spie.agents.registry import agent as named
-from spie.agents.sarsa.batch import Sarsa
+from spie.agents.sarsa.settings import Sarsa
 from spie.paper import published as paper
 from spie.runs.run import Run
 from spie.tasks import riverswim, sixarms

@@ -6,7 +6,7 @@ a third set of seeds with the one setting that is left, because the best of many
 
 from collections.abc import Sequence
 
-from spie.agents.sarsa.batch import Sarsa
+from spie.agents.sarsa.settings import Sarsa
 from spie.paper import grids, tabular
 from spie.paper import published as paper
 from spie.paper.printed_grid import printed_grid

@@ -246,7 +246,7 @@ class MDP:
             return self.labels.index(name)
         if name.isdecimal() and int(name) < self.n_states:
             return int(name)
-        label = "" if self.cells is None else f" or the row,column of a free cell, such as {self.labels[0]}"
+        label = "" if self.labels[0] == "0" else f" or the row,column of a free cell, such as {self.labels[0]}"
         self._refuse(f'no state "{name}"; give a number 0..{self.n_states - 1}{label}')
 
     def env(self, render_mode: str | None = None, max_steps: int | None = None) -> "MDPEnv":

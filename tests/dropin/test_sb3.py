@@ -1,6 +1,8 @@
 """The same bonus in Stable-Baselines3: agents learn on the sum, logs keep the two apart, replay stays fresh."""
 
 import csv
+import dataclasses
+import inspect
 
 import gymnasium as gym
 import numpy as np
@@ -15,6 +17,8 @@ from test_wrappers import Car, Picture, corridor, random_actions
 
 import spie
 import spie.sb3
+from spie.dropin.bonus import Settings
+from spie.dropin.gymnasium import VectorIntrinsicReward
 
 torch.set_num_threads(1)
 
@@ -48,6 +52,19 @@ def test_it_pays_what_the_gymnasium_wrapper_pays(make, reward, n):
     actions = random_actions(same, 30)
     expected = [same.step(action)[1] for action in actions]
     np.testing.assert_array_equal(roll(wrapped(make, reward, n), actions), np.array(expected, np.float32))
+
+
+def test_all_wrappers_name_the_same_arguments_and_every_setting_is_one():
+    wrappers = (spie.IntrinsicReward, VectorIntrinsicReward, spie.sb3.IntrinsicReward)
+    (signature,) = {inspect.signature(wrapper) for wrapper in wrappers}
+    defaults = {name: parameter.default for name, parameter in signature.parameters.items()}
+    settings = {field.name: field.default for field in dataclasses.fields(Settings) if field.name != "reward"}
+    assert defaults == {"env": inspect.Parameter.empty, "reward": inspect.Parameter.empty} | settings | {
+        "features": None,
+        "learn": True,
+    }
+    with pytest.raises(TypeError, match="unexpected keyword argument 'gama_sr'"):
+        wrapped(gama_sr=0.9)
 
 
 @pytest.mark.parametrize("n", [1, 8])
