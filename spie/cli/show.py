@@ -41,12 +41,13 @@ def show(
     from rich.console import Console
 
     from spie.page import plots
-    from spie.paper.mountain_car import TASKS
     from spie.tasks.grids import doors, middle
     from spie.tasks.mdp import DENSE_STATES
+    from spie.tasks.registry import TASKS
+    from spie.tasks.registry import task as known
 
-    if environment in TASKS:
-        _show_continuous(TASKS[environment](), output or Path(f"{environment}.png"))
+    if environment in TASKS["continuous"]:
+        _show_continuous(known(environment, "continuous"), output or Path(f"{environment}.png"))
         return
     mdp = _environment(environment, task)
     path = output or Path(f"{mdp.name}.png")

@@ -21,9 +21,10 @@ from spie.agents.registry import agent as named
 from spie.agents.sarsa.batch import AGENTS, Sarsa
 from spie.errors import unknown
 from spie.files import write_whole
-from spie.paper import EXPERIMENTS, get_experiment, grids, tabular
+from spie.paper import chains, grid_worlds
 from spie.paper import published as paper
 from spie.paper.printed_grid import printed_grid
+from spie.paper.registry import EXPERIMENTS, get_experiment
 from spie.runs.run import Run, execute, load
 from spie.runs.store import Store
 from spie.search.grid import MEASURES, SettingsGrid, used
@@ -157,10 +158,10 @@ def _cells(where: str | MDP, agents: Sequence[str], steps: int | None, episodes:
             for run in runs
         ]
     mdp = where if isinstance(where, MDP) else _environment(where)
-    if mdp.name in tabular.CHAINS:
-        others, length = tabular.controls(mdp.name), paper.CHAIN_STEPS
+    if mdp.name in chains.CHAINS:
+        others, length = chains.controls(mdp.name), paper.CHAIN_STEPS
     else:
-        others, length = grids.controls(), paper.COVERAGE_STEPS
+        others, length = grid_worlds.controls(), paper.COVERAGE_STEPS
     for agent in agents:
         if agent not in others and agent not in AGENTS:
             raise unknown("agent", agent, [*AGENTS, *others])
@@ -169,10 +170,10 @@ def _cells(where: str | MDP, agents: Sequence[str], steps: int | None, episodes:
 
 
 def _environment(name: str) -> MDP:
-    if name in tabular.CHAINS:
-        return tabular.CHAINS[name]()
+    if name in chains.CHAINS:
+        return chains.CHAINS[name]()
     if name not in MAPS and not os.path.isfile(name):
-        raise unknown("experiment, environment, map or file", name, [*EXPERIMENTS, *tabular.CHAINS, *MAPS])
+        raise unknown("experiment, environment, map or file", name, [*EXPERIMENTS.names(), *chains.CHAINS, *MAPS])
     return grid(name)
 
 

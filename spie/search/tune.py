@@ -17,8 +17,9 @@ import numpy as np
 from spie.agents.registry import agent as named
 from spie.agents.sarsa.batch import AGENTS
 from spie.errors import unknown
-from spie.paper import deep, mountain_car, tabular
+from spie.paper import chains, figure4
 from spie.paper import published as paper
+from spie.paper.beyond.pixels import STEPS as PIXEL_STEPS
 from spie.rewards import get_reward
 from spie.search.grid import used
 from spie.search.select import FRESH
@@ -54,20 +55,20 @@ class Tuned:
 
 def tunable(agent: str, env: str, steps: int | None = None, episodes: int = 300) -> Tunable:
     """An agent by name, on RiverSwim, SixArms, MountainCar, the pendulum or an image task."""
-    if env in mountain_car.TASKS:
-        known = (*mountain_car.AGENTS, "constant", "count")
+    if env in figure4.TASKS:
+        known = (*figure4.AGENTS, "constant", "count")
         if agent not in known:
             raise unknown(f"agent on {env}", agent, known)
         return _linear(agent, env, steps, episodes)
-    if env in deep.PIXEL_STEPS:
+    if env in PIXEL_STEPS:
         return _deep(agent, env, steps)
-    if env not in tabular.CHAINS:
-        raise unknown("task to tune on", env, [*tabular.CHAINS, *mountain_car.TASKS, *deep.PIXEL_STEPS])
+    if env not in chains.CHAINS:
+        raise unknown("task to tune on", env, [*chains.CHAINS, *figure4.TASKS, *PIXEL_STEPS])
     return _tabular(agent, env, steps)
 
 
 def _linear(agent: str, env: str, steps: int | None, episodes: int) -> Tunable:
-    s = mountain_car.settings(agent)
+    s = figure4.settings(agent)
     needs = get_reward(s.reward).needs
     ranges: dict[str, Range] = {"alpha": (0.001, 0.5, True), "epsilon": (0.01, 0.5, True)}
     ranges["length_scale"] = (0.05, 0.5, True)
@@ -76,10 +77,10 @@ def _linear(agent: str, env: str, steps: int | None, episodes: int) -> Tunable:
     for need, eta, gamma in (("psi_norm", "eta", "gamma_sr"), ("xi_norm_next", "eta_pr", "gamma_pr")):
         if need in needs:
             ranges |= {eta: (0.01, 1.0, True), gamma: (0.5, 0.99, False)}
-    task = mountain_car.TASKS[env]()
+    task = figure4.TASKS[env]()
 
     def score(settings: Any, seed: int) -> float:
-        trace = settings.run(task, steps or mountain_car.CAP[env], [seed], episodes=episodes)
+        trace = settings.run(task, steps or figure4.CAP[env], [seed], episodes=episodes)
         return float(trace.episode_rewards.mean())
 
     return Tunable(s, ranges, score)
@@ -92,18 +93,18 @@ def _deep(agent: str, env: str, steps: int | None) -> Tunable:
         ranges["beta"] = (1e-4, 1.0, True)
 
     def score(settings: Any, seed: int) -> float:
-        return float(settings.run(env, steps or deep.PIXEL_STEPS[env], [seed]).total_reward[0])
+        return float(settings.run(env, steps or PIXEL_STEPS[env], [seed]).total_reward[0])
 
     return Tunable(s, ranges, score)
 
 
 def _tabular(agent: str, env: str, steps: int | None) -> Tunable:
-    controls = tabular.controls(env)
+    controls = chains.controls(env)
     if agent not in AGENTS and agent not in controls:
         raise unknown(f"agent on {env}", agent, [*AGENTS, *controls])
     s = controls.get(agent) or named(agent)
     ranges = {name: (min(paper.SWEEP[name]), max(paper.SWEEP[name]), not name.startswith("gamma")) for name in used(s)}
-    mdp = tabular.CHAINS[env]()
+    mdp = chains.CHAINS[env]()
 
     def score(settings: Any, seed: int) -> float:
         return float(settings.run(mdp, steps or paper.CHAIN_STEPS, [seed]).total_reward[0])

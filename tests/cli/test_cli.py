@@ -4,7 +4,8 @@ import sys
 
 import pytest
 
-from spie.paper import EXPERIMENTS, Results
+from spie.paper.registry import EXPERIMENTS
+from spie.paper.results import Results
 from spie.runs import run
 from spie.runs.store import Store
 
@@ -12,7 +13,7 @@ from spie.runs.store import Store
 def test_list_names_every_experiment_and_reward(spie):
     code, out, _ = spie("list")
     assert code == 0
-    for word in (*EXPERIMENTS, "sr-r(a)", "M[s, s'] - |M[:, s']|", "cluster-hard", "sarsa-sr-pr"):
+    for word in (*EXPERIMENTS.names(), "sr-r(a)", "M[s, s'] - |M[:, s']|", "cluster-hard", "sarsa-sr-pr"):
         assert word in out
 
 
