@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 RESAMPLES = 2000
-STANDARD_ERRORS = 4.0  # a published mean agrees with ours up to that many
+STANDARD_ERRORS = 4.0  # the most by which a published mean that agrees with ours may differ
 
 
 @dataclass(frozen=True)

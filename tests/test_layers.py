@@ -28,18 +28,18 @@ LAYERS = {
         "registry",
         "errors files",
     ],
-    "spie.cli": ["__init__", "check report run show sweep train", "*", "terminal"],
+    "spie.cli": ["__main__", "__init__", "check report run show sweep train", "*", "terminal"],
     "spie.page": ["report", "*", "plots"],
     "spie.page.plots": ["__init__", "maps", "curves diagrams gif files", "style"],
     "spie.agents": ["__init__", "registry", "sarsa linear_q dqn", "base"],
-    "spie.tasks": ["__init__", "*", "mdp continuous", "registry", "base"],
+    "spie.tasks": ["__init__", "*", "mdp continuous", "draw registry", "base"],
 }
 # Modules, or packages with all that is in them.
 ONLY_IN = {
     "torch": ("spie.agents.dqn",),
     "stable_baselines3": ("spie.dropin.sb3",),
     "matplotlib": ("spie.page.plots",),
-    "ray": ("spie.runs.run",),
+    "ray": ("spie.runs.backends",),
     "optuna": ("spie.search.tune",),
 }
 ALSO_LOADED_BY = {"matplotlib": ("spie.page",), "stable_baselines3": ("spie.sb3",)}  # through those above

@@ -27,8 +27,8 @@ def list_() -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    from spie.agents.dqn.settings import BONUSES
     from spie.agents.registry import names as agents
-    from spie.paper.contenders import CONTROLS
     from spie.paper.registry import experiments
     from spie.rewards import get_reward, reward_names
     from spie.tasks.registry import KINDS
@@ -46,13 +46,13 @@ def list_() -> None:
     rewards.add_column("what it pays for a step from s to s'")
     for name in reward_names():
         rewards.add_row(name, escape(get_reward(name).summary))
+    for name in BONUSES.names():
+        rewards.add_row(name, "of the deep agent only, with a network of its own")
     console.print(rewards, "")
     kinds = {"table": "tables", "continuous": "linear features", "images": "images"}
     for kind in KINDS:
         console.print(f"agents on {kinds[kind]}", style="bold")
         console.print(" ", ", ".join(agents(kind)), highlight=False)
-    console.print("controls in experiments on tables (not in the paper)", style="bold")
-    console.print(" ", ", ".join(CONTROLS), highlight=False)
     for kind in KINDS:
         console.print(f"tasks for agents on {kinds[kind]}", style="bold")
         more = {"table": ", any map of yours in a text file", "images": ", any Gymnasium id with images"}.get(kind, "")
@@ -90,7 +90,7 @@ def run(
 
     from spie.paper.registry import experiments, get_experiment
     from spie.paper.results import Results
-    from spie.runs.run import execute
+    from spie.runs.backends import execute
     from spie.runs.store import Store
 
     every = [e.name for e in experiments() if (e.frames if frames is not None else not e.long)]

@@ -7,21 +7,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spie import stats
-from spie.agents.dqn.settings import DQN
+from spie.agents.dqn.agent import DQN
 from spie.agents.registry import agent as named
 from spie.paper.contenders import label
-from spie.paper.deep import Game, OnAtari
 from spie.paper.experiment import Experiment
 from spie.paper.published import Cell
 from spie.paper.results import Results
 from spie.paper.sections import Row, SectionPart, Table, number
 from spie.runs.run import Run
+from spie.tasks.atari import AtariTask
 from spie.trace import Trace
 
 SHAPE: tuple[int, int, int] = (4, 84, 84)  # of a state
 PAPER_FRAMES = 10**8
 SMALL_TIER = 20_000  # frames, by default
-FRAME_SKIP = 5
 
 
 def settings(agent: str, frames: int, **changes: Any) -> DQN:
@@ -29,7 +28,7 @@ def settings(agent: str, frames: int, **changes: Any) -> DQN:
     if frames >= PAPER_FRAMES:
         at_paper: DQN = named(agent, preset="paper", **changes)
         return at_paper
-    steps = frames // FRAME_SKIP
+    steps = frames // AtariTask.frame_skip
     schedule = {
         "learning_starts": min(50_000, steps // 20),
         "target_every": min(40_000, steps // 20),
@@ -43,7 +42,7 @@ def settings(agent: str, frames: int, **changes: Any) -> DQN:
 def game_run(game: str, agent: str, frames: int, seeds: int, **variant: Any) -> Run:
     """An agent on a game. variant: settings of its own."""
     s = settings(agent, frames, **variant)
-    return Run(game, agent, OnAtari(s), Game(game), frames // FRAME_SKIP, seeds, variant=variant)
+    return Run(game, agent, s, AtariTask(game), frames // AtariTask.frame_skip, seeds, variant=variant)
 
 
 def score(trace: Trace) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from spie import stats
 from spie.agents.registry import agent as named
-from spie.agents.sarsa.batch import Sarsa
+from spie.agents.sarsa.settings import Sarsa
 from spie.paper import published as paper
 from spie.paper.claims import Measure
 from spie.paper.comparison import Comparison, comparisons

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from spie import stats
-from spie.agents.sarsa.batch import Sarsa
+from spie.agents.sarsa.settings import Sarsa
 from spie.paper.claims import Claim, Evidence, Measure, Runs
 from spie.paper.contenders import Contender, of
 from spie.paper.experiment import Experiment, episode_steps

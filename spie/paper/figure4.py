@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from spie import stats
-from spie.agents.linear_q.batch import LinearQ
+from spie.agents.linear_q.settings import LinearQ
 from spie.agents.registry import agent as named
 from spie.paper import published as paper
 from spie.paper.claims import Claim, Evidence, Runs

@@ -8,7 +8,7 @@ import numpy as np
 
 from spie import stats
 from spie.agents.base import Keep
-from spie.agents.sarsa.batch import Sarsa
+from spie.agents.sarsa.settings import Sarsa
 from spie.paper import published as paper
 from spie.paper.claims import Claim, Measure
 from spie.paper.closed_forms import closed_form, sr_r

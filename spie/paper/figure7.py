@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 
-from spie.agents.sarsa.batch import Sarsa
+from spie.agents.sarsa.settings import Sarsa
 from spie.paper.claims import Claim
 from spie.paper.contenders import Contender, of
 from spie.paper.experiment import Experiment, states_seen

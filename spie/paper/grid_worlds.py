@@ -10,7 +10,7 @@ import numpy as np
 
 from spie import stats
 from spie.agents.registry import agent as named
-from spie.agents.sarsa.batch import Sarsa
+from spie.agents.sarsa.settings import Sarsa
 from spie.paper import published as paper
 from spie.paper.claims import Evidence, Measure, Runs
 from spie.paper.contenders import Contender

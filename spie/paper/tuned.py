@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from spie import stats
-from spie.agents.sarsa.batch import Sarsa
+from spie.agents.sarsa.settings import Sarsa
 from spie.paper import published as paper
 from spie.paper.chains import CELLS, CHAINS, best_return, controls, earns, settings
 from spie.paper.claims import Claim
 from spie.paper.contenders import CONTROLS, Contender, label, of
-from spie.paper.contests import PRINTED, Contest, confirmed
+from spie.paper.contests import PRINTED, contest, first_runs, second_runs, winner
 from spie.paper.experiment import Experiment
 from spie.paper.measures import together
 from spie.paper.printed_grid import printed_grid
@@ -34,8 +34,8 @@ from spie.paper.sections import (
     number,
     percent,
 )
-from spie.runs.run import Run, load
-from spie.search.select import Load, Search
+from spie.runs.run import Role, Run, load
+from spie.search.select import Choice, Load, Search
 
 AGENTS = tuple(dict.fromkeys(agent for _, agent in CELLS))
 TABLE_1 = tuple(dict.fromkeys(agent for _, agent in paper.TABLE_1))
@@ -47,37 +47,36 @@ def agents(env: str) -> dict[str, Sarsa]:
     return {agent: settings(env, agent) for agent in AGENTS} | controls(env)
 
 
-def contests(seeds: int) -> dict[tuple[str, str], Contest]:
+def contests(seeds: int) -> dict[tuple[str, str], Choice]:
     """By chain and agent."""
     found = {}
     for env, build in CHAINS.items():
         mdp = build()
         for agent, s in agents(env).items():
-            search = Search(env, agent, printed_grid(agent, s), mdp, paper.CHAIN_STEPS, min(20, seeds))
-            found[env, agent] = Contest(agent, [search], min(200, seeds))
+            search = Search(env, agent, printed_grid(agent, s), mdp, paper.CHAIN_STEPS)
+            found[env, agent] = contest([search], min(20, seeds), min(200, seeds), seeds)
     return found
 
 
 def runs(seeds: int) -> list[Run]:
     """The searches."""
-    return [run for contest in contests(seeds).values() for run in contest.searches[0].runs]
+    return first_runs(contests(seeds).values())
 
 
 def finals(seeds: int, load: Load) -> list[Run]:
     """The second round of each."""
-    return [run for c in contests(seeds).values() for runs in c.finalists(load) for run, _ in runs]
+    return second_runs(contests(seeds).values(), load)
 
 
 def confirmation(seeds: int, load: Load) -> list[Run]:
     """The winners, and the printed settings on the same seeds."""
     planned = []
-    for (env, agent), contest in contests(seeds).items():
-        (search,) = contest.searches
-        run = functools.partial(confirmed, env, agent, mdp=search.mdp, steps=search.steps, seeds=seeds)
-        winner = search.setting(contest.winner(load))
-        planned.append(run(winner, role="paper" if agent in AGENTS else "control"))
+    for (env, agent), choice in contests(seeds).items():
+        mdp, steps = choice.searches[0].task, choice.searches[0].steps
+        role: Role = "paper" if agent in AGENTS else "control"
+        planned.append(Run(env, agent, winner(choice, load), mdp, steps, choice.confirm, role=role))
         if agent in AGENTS:
-            planned.append(run(settings(env, agent), **PRINTED))
+            planned.append(Run(env, agent, settings(env, agent), mdp, steps, choice.confirm, variant=PRINTED))
     return planned
 
 
@@ -119,14 +118,14 @@ def _table(results: Results, env: str, cells: Mapping[str, Stored]) -> Table:
     for agent in tuned_order(cells):
         run, trace = cells[agent]
         e = stats.estimate(trace.total_reward)
-        search, found = searched(results, env, agent)
+        choice, found = searched(results, env, agent)
         cell = CELLS.get((env, agent))
-        ours = (e.mean, between(e.low, e.high), percent(e.mean / ceiling), e.median, e.sd, found.max(), len(search))
+        ours = (e.mean, between(e.low, e.high), percent(e.mean / ceiling), e.median, e.sd, found.max(), len(choice))
         theirs = (means.get(label(agent, PRINTED)), cell and cell.mean)
-        values = (", ".join(f"{key} {getattr(run.settings, key):g}" for key in search.columns),)
+        values = (", ".join(f"{key} {getattr(run.settings, key):g}" for key in choice.searches[0].columns),)
         rows.append(agent_row((agent, *ours, *theirs, *values), run.role == "control"))
     rows.append(Row(("best policy", ceiling, Span("ceiling, by dynamic programming", 9)), "total"))
-    seeds = f"{number(len(trace.seeds))} fresh seeds; best of the search: {search.seeds} seeds, flattering"
+    seeds = f"{number(len(trace.seeds))} fresh seeds; best of the search: {choice.rounds[0].seeds} seeds, flattering"
     return Table(f"{env}: total reward, {seeds}", COLUMNS.split(";"), rows)
 
 
@@ -136,13 +135,13 @@ def tuned_order(cells: Mapping[str, Stored]) -> list[str]:
     return sorted(means, key=lambda agent: -means[agent])
 
 
-def searched(results: Results, env: str, agent: str) -> tuple[Search, Any]:
-    """The search of an agent, and the mean that it found for each of its settings."""
-    (search,) = results.once(_contests)[env, agent].searches
-    return search, search.scores(functools.partial(load, results.store)).mean(axis=1)
+def searched(results: Results, env: str, agent: str) -> tuple[Choice, Any]:
+    """The contest of an agent, and the mean that its search found for each of the settings."""
+    choice = results.once(_contests)[env, agent]
+    return choice, choice.searched(functools.partial(load, results.store))
 
 
-def _contests(results: Results) -> dict[tuple[str, str], Contest]:
+def _contests(results: Results) -> dict[tuple[str, str], Choice]:
     return contests(results.seeds["tuned"])
 
 
@@ -173,8 +172,8 @@ def sensitivity(results: Results, env: str) -> list[Panel]:
     panels = []
     for name in paper.SWEEP:
         curves = {}
-        for agent, (search, means) in searches.items():
-            if name in (columns := search.columns):
+        for agent, (choice, means) in searches.items():
+            if name in (columns := choice.searches[0].columns):
                 x = np.unique(columns[name])
                 best = np.array([means[columns[name] == value].max() for value in x])
                 curves[agent] = Curve(x, best, best, best)

@@ -4,7 +4,7 @@ import numpy as np
 
 from spie.paper import published as paper
 from spie.paper.contenders import label
-from spie.paper.contests import PRINTED, Contest, confirmed
+from spie.paper.contests import PRINTED, contest, first_runs, second_runs, winner
 from spie.paper.experiment import Experiment, states_seen
 from spie.paper.grid_worlds import COVERAGE_MAPS, controls, settings
 from spie.paper.measures import steps_to
@@ -13,7 +13,7 @@ from spie.paper.registry import register_experiment
 from spie.paper.results import Results
 from spie.paper.sections import SectionPart, Table, Text, agent_row, number
 from spie.runs.run import Role, Run
-from spie.search.select import Load, Search
+from spie.search.select import Choice, Load, Search
 from spie.tasks import grid, maze
 
 AGENTS = tuple(dict.fromkeys(agent for _, agent in paper.TABLE_1 | paper.TABLE_3))
@@ -27,39 +27,39 @@ S....#....#....
 UNSEEN = {"cluster-simple-large": "cluster-simple-large", "three-rooms": THREE_ROOMS, "maze": maze(15, 15)}
 
 
-def contests(seeds: int) -> dict[str, Contest]:
+def contests(seeds: int) -> dict[str, Choice]:
     """By agent."""
     agents = {agent: settings(agent) for agent in AGENTS} | controls()
     maps = {name: grid(name) for name in COVERAGE_MAPS}
     found = {}
     for agent, s in agents.items():
         tried = printed_grid(agent, s, "coverage")
-        searches = [Search(n, agent, tried, mdp, paper.COVERAGE_STEPS, min(5, seeds)) for n, mdp in maps.items()]
-        found[agent] = Contest(agent, searches, min(50, seeds))
+        searches = [Search(n, agent, tried, mdp, paper.COVERAGE_STEPS, scale=mdp.n_states) for n, mdp in maps.items()]
+        found[agent] = contest(searches, min(5, seeds), min(50, seeds), seeds)
     return found
 
 
 def runs(seeds: int) -> list[Run]:
     """The searches."""
-    return [run for c in contests(seeds).values() for search in c.searches for run in search.runs]
+    return first_runs(contests(seeds).values())
 
 
 def finals(seeds: int, load: Load) -> list[Run]:
     """The second round of each."""
-    return [run for c in contests(seeds).values() for runs in c.finalists(load) for run, _ in runs]
+    return second_runs(contests(seeds).values(), load)
 
 
 def confirmation(seeds: int, load: Load) -> list[Run]:
     """The winners and the paper's settings, on the maps of the search and on the unseen ones."""
     maps = {name: grid(name) for name in COVERAGE_MAPS} | {n: grid(text) for n, text in UNSEEN.items()}
     planned = []
-    for agent, contest in contests(seeds).items():
-        winner = contest.searches[0].setting(contest.winner(load))
+    for agent, choice in contests(seeds).items():
+        best, steps, confirm = winner(choice, load), paper.COVERAGE_STEPS, choice.confirm
+        role: Role = "paper" if agent in AGENTS else "control"
         for name, mdp in maps.items():
-            role: Role = "paper" if agent in AGENTS else "control"
-            planned.append(confirmed(name, agent, winner, mdp, paper.COVERAGE_STEPS, seeds, role=role))
+            planned.append(Run(name, agent, best, mdp, steps, confirm, role=role))
             if agent in AGENTS:
-                planned.append(confirmed(name, agent, settings(agent), mdp, paper.COVERAGE_STEPS, seeds, **PRINTED))
+                planned.append(Run(name, agent, settings(agent), mdp, steps, confirm, variant=PRINTED))
     return planned
 
 

@@ -6,12 +6,17 @@
 - An action is held for `frame_skip` frames. The observation is the pixelwise maximum of the last two frames (sprites
   flicker) in ALE's luminance, scaled to 84 x 84 by averaging over areas, rounded half up. It is computed in whole
   numbers, so it is the same on every machine.
-- After `max_frames` emulator frames an episode is cut off.
+- After `max_frames` emulator frames an episode is truncated.
 """
 
+import dataclasses
 import difflib
+import functools
+import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,42 +26,69 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from spie.tasks import vector
+from spie.tasks.base import ImageTask
+from spie.tasks.registry import PATTERNS, Entry, register_task
 
 GAMES = ("Freeway", "Gravitar", "MontezumaRevenge", "PrivateEye", "Solaris", "Venture")  # of the paper
 SIDE = 84
 N_ACTIONS = 18
 
 
-def make_atari(
-    game: str,
-    n: int = 1,
-    seed: int | Sequence[int] = 0,
-    frame_skip: int = 5,
-    max_frames: int = 18_000,
-    sticky: float = 0.25,
-) -> "AtariVectorEnv":
-    """n copies of a game, "MontezumaRevenge" or "ALE/MontezumaRevenge-v5", each with a generator of its own."""
-    return AtariVectorEnv(game, vector.generators(seed, n), frame_skip, max_frames, sticky)
+@dataclass(frozen=True)
+class AtariTask(ImageTask):
+    """An Atari game, "MontezumaRevenge", "montezuma-revenge" or "ALE/MontezumaRevenge-v5"."""
+
+    game: str
+    frame_skip: int = 5
+    max_frames: int = 18_000
+    sticky: float = 0.25
+
+    def __post_init__(self) -> None:
+        whole = all(isinstance(n, int) and n >= 1 for n in (self.frame_skip, self.max_frames))
+        if not whole or not isinstance(self.sticky, int | float) or not 0 <= self.sticky < 1:
+            raise ValueError(
+                f"{self.game}: frame_skip {self.frame_skip} and max_frames {self.max_frames} must be whole numbers of "
+                f"1 or more, sticky {self.sticky} in [0, 1)"
+            )
+
+    @property
+    def name(self) -> str:
+        return self.game
+
+    @property
+    def digest(self) -> str:
+        """Of the game, however it is spelled, and of the options."""
+        what = json.dumps(["atari", _plain(self.game), self.frame_skip, self.max_frames, self.sticky])
+        return hashlib.sha256(what.encode()).hexdigest()[:24]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return SIDE, SIDE
+
+    @property
+    def recipe(self) -> tuple[str, dict[str, Any]]:
+        options = dataclasses.asdict(self)
+        return options.pop("game"), options
+
+    def make(self, n: int, seed: int | Sequence[int] = 0) -> "AtariVectorEnv":
+        return AtariVectorEnv(self, vector.generators(seed, n))
+
+
+def make_atari(game: str, n: int = 1, seed: int | Sequence[int] = 0, **options: Any) -> "AtariVectorEnv":
+    """n copies of a game, each with a generator of its own; options as those of `AtariTask`."""
+    return AtariTask(game, **options).make(n, seed)
 
 
 class AtariVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]]):
     """Observations uint8 [n, 84, 84], the screen alone: whoever needs several frames stacks them."""
 
-    def __init__(
-        self, game: str, rngs: list[np.random.Generator], frame_skip: int, max_frames: int, sticky: float
-    ) -> None:
-        whole = all(isinstance(n, int) and n >= 1 for n in (frame_skip, max_frames))
-        if not whole or not isinstance(sticky, int | float) or not 0 <= sticky < 1:
-            raise ValueError(
-                f"{game}: frame_skip {frame_skip} and max_frames {max_frames} must be whole numbers of 1 or more, "
-                f"sticky {sticky} in [0, 1)"
-            )
-        rom = _rom(game)
+    def __init__(self, task: AtariTask, rngs: list[np.random.Generator]) -> None:
+        rom = _rom(task.game)
         from ale_py import ALEInterface, LoggerMode
 
         ALEInterface.setLoggerMode(LoggerMode.Error)
-        self.game, self._rom, self._rngs = game, rom, rngs
-        self.frame_skip, self.max_frames, self.sticky = frame_skip, max_frames, sticky
+        self.game, self._rom, self._rngs = task.game, rom, rngs
+        self.frame_skip, self.max_frames, self.sticky = task.frame_skip, task.max_frames, task.sticky
         self.num_envs = n = len(rngs)
         self.metadata = {"autoreset_mode": gym.vector.AutoresetMode.DISABLED, "render_modes": ["rgb_array"]}
         self.render_mode = "rgb_array"
@@ -175,6 +207,11 @@ def _overlaps(length: int) -> NDArray[np.float32]:
     return np.asarray(np.maximum(overlap, 0), np.float32)
 
 
+def _plain(game: str) -> str:
+    """montezumarevenge, however it is spelled."""
+    return game.removeprefix("ALE/").removesuffix("-v5").replace("_", "").replace("-", "").lower()
+
+
 def _rom(game: str) -> Path:
     """Where the ROM of a game is."""
     try:
@@ -182,7 +219,7 @@ def _rom(game: str) -> Path:
     except ImportError as error:
         raise ImportError('Atari needs ale-py: pip install "spie-rl[deep]"') from error
     known = {rom.replace("_", ""): rom for rom in roms.get_all_rom_ids()}
-    plain = game.removeprefix("ALE/").removesuffix("-v5").replace("_", "").replace("-", "").lower()
+    plain = _plain(game)
     if plain not in known:
         close = difflib.get_close_matches(plain, known, n=1)
         hint = f'; did you mean "{known[close[0]].title().replace("_", "")}"?' if close else "."
@@ -194,3 +231,14 @@ def _rom(game: str) -> Path:
         raise OSError(f"{game}: its ROM cannot be used ({why}); install ale-py anew, or set ALE_ROMS_DIR") from error
     assert rom is not None
     return rom
+
+
+def _entry(name: str) -> Entry | None:
+    """A game of the paper by any of its names, or any other one of ale_py by its Gymnasium id."""
+    known = name.startswith("ALE/") or _plain(name) in map(_plain, GAMES)
+    return Entry(name, "images", functools.partial(AtariTask, name)) if known else None
+
+
+for _game in GAMES:
+    register_task(_game, "images")(functools.partial(AtariTask, _game))
+PATTERNS["images"].append(_entry)

@@ -26,7 +26,10 @@ class Task(Protocol):
 
 
 class ImageTask(Task, Protocol):
-    """A task for agents that see images; see `spie.tasks.pixels`, `spie.tasks.atari` and `spie.tasks.gymnasium`."""
+    """A task for agents that see images; see `spie.tasks.pixels`, `spie.tasks.atari` and `spie.tasks.gymnasium`.
+
+    Inherit from it: `shape` and `recipe` have defaults.
+    """
 
     kind: ClassVar[Kind] = "images"
 
@@ -36,6 +39,19 @@ class ImageTask(Task, Protocol):
 
     def make(self, n: int) -> Any:
         """n copies as one Gymnasium VectorEnv of single grey frames uint8 [n, H, W] that does not reset itself."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(height, width) of a frame."""
+        env = self.make(1)
+        height, width = env.single_observation_space.shape
+        env.close()
+        return height, width
+
+    @property
+    def recipe(self) -> tuple[str, dict[str, Any]] | None:
+        """Name and options by which `spie.task` makes it again, as a run does that goes on; None: it cannot."""
+        return None
 
 
 def check_kind(task: Task, kind: Kind, agent: str) -> None:

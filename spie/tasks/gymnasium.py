@@ -1,12 +1,14 @@
-"""Environments that show images, by name: Atari games, the small image tasks, any Gymnasium id with image observations.
+"""Images from Gymnasium: any id whose observations are uint8 images, and any VectorEnv of one's own.
 
-All of them are a `VectorEnv` of single grey frames uint8 [n, H, W] that waits to be reset. Those of spie can be saved
-(`get_state`, `set_state`); others cannot, and a run that is resumed on them begins a new episode.
+All image tasks are a `VectorEnv` of single grey frames uint8 [n, H, W] that waits to be reset. Those of spie can be
+saved (`get_state`, `set_state`); others cannot, and a run that is resumed on them begins a new episode.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from pathlib import Path
+import functools
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium as gym
@@ -14,47 +16,67 @@ import numpy as np
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from spie.errors import unknown
 from spie.tasks import vector
-from spie.tasks.atari import GAMES, make_atari
-from spie.tasks.grids import MAPS
-from spie.tasks.pixels import make_pixels
+from spie.tasks.base import ImageTask
+from spie.tasks.registry import PATTERNS, Entry, find, make_env
 
 
-def make_images(name: str, n: int = 1, **options: Any) -> Any:
-    """n copies of an environment: "ALE/MontezumaRevenge-v5", "MontezumaRevenge", "four-rooms", "deep-sea-10", a map
-    by name or file, a Gymnasium id.
+@dataclass(frozen=True)
+class GymnasiumTask(ImageTask):
+    """A Gymnasium id whose observations are uint8 images, with the options of its `gymnasium.make`."""
 
-    options: of the environment, such as frame_skip of a game or max_steps of a task.
+    id: str
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def name(self) -> str:
+        return self.id
+
+    @property
+    def digest(self) -> str:
+        """Of the id and the options; what the environment does lies with whoever wrote it."""
+        what = json.dumps(["gymnasium", self.id, dict(self.options)], sort_keys=True, default=repr)
+        return hashlib.sha256(what.encode()).hexdigest()[:24]
+
+    @property
+    def frame_skip(self) -> int:
+        return 1
+
+    @property
+    def recipe(self) -> tuple[str, dict[str, Any]]:
+        return self.id, dict(self.options)
+
+    def make(self, n: int) -> "GymnasiumImages":
+        return GymnasiumImages(self.id, n, **self.options)
+
+    def env(self, render_mode: str | None = None, max_steps: int | None = None) -> gym.Env[Any, Any]:
+        """A single one, as Gymnasium makes it."""
+        return gym.make(self.id, render_mode=render_mode, max_episode_steps=max_steps, **self.options)
+
+
+@dataclass(frozen=True)
+class EnvTask(ImageTask):
+    """A VectorEnv of one's own: `factory(n)` makes n copies that show single grey frames and do not reset themselves.
+
+        spie.EnvTask("my-maze", lambda n: MyMazes(n))
+
+    The name stands for all that determines it: another environment needs another name.
     """
-    make, known = _maker(name)
-    for option in options:
-        if known and option not in known:
-            raise unknown(f"option of {name}", option, known)
-    return make(n=n, **options)
 
+    label: str
+    factory: Callable[[int], Any]
+    frame_skip: int = 1
 
-def _plain(game: str) -> str:
-    """Freeway is freeway, MontezumaRevenge is montezuma-revenge."""
-    return game.replace("-", "").lower()
+    @property
+    def name(self) -> str:
+        return self.label
 
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(json.dumps(["env", self.name, self.frame_skip]).encode()).hexdigest()[:24]
 
-def options_of(name: str) -> tuple[str, ...]:
-    """The options of an environment; none where only Gymnasium knows them."""
-    return _maker(name)[1]
-
-
-def _maker(name: str) -> tuple[Callable[..., Any], tuple[str, ...]]:
-    registered = gym.registry.get(name)
-    if name.startswith("ALE/") or _plain(name) in map(_plain, GAMES):
-        return partial(make_atari, name), ("frame_skip", "max_frames", "sticky")
-    if registered is not None and name.startswith("spie/Pixels-"):
-        return partial(make_pixels, **registered.kwargs), ("max_steps",)
-    if name.startswith("deep-sea-") or name in MAPS or "\n" in name or Path(name).is_file():
-        return partial(make_pixels, name), ("max_steps",)
-    if registered is not None:
-        return partial(GymnasiumImages, name), ()
-    raise unknown("game, image task, map or Gymnasium id", name, [*GAMES, *MAPS, "deep-sea-10"])
+    def make(self, n: int) -> Any:
+        return self.factory(n)
 
 
 class GymnasiumImages(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]]):
@@ -103,6 +125,10 @@ class GymnasiumImages(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64],
             self._frames[i], rewards[i] = grey(frame), float(reward)
         return self._frames.copy(), rewards, terminated, truncated, {}
 
+    def close_extras(self, **_: Any) -> None:
+        for env in self.envs:
+            env.close()
+
 
 def image_shape(env: Any) -> tuple[int, int]:
     """(height, width) of the single frames that a VectorEnv gives; ValueError where it does not give such."""
@@ -128,3 +154,20 @@ def grey(frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
     if frame.shape[2] == 1:
         return frame[:, :, 0]
     return np.asarray(np.rint(frame @ np.array([0.299, 0.587, 0.114])), np.uint8)
+
+
+def _entry(name: str) -> Entry | None:
+    """A Gymnasium id; one that spie registered is the task itself, which can be saved and counts its true states."""
+    registered = gym.registry.get(name)
+    if registered is None:
+        return None
+    if registered.entry_point == f"{make_env.__module__}:{make_env.__name__}" and registered.kwargs["kind"] == "images":
+        return find(registered.kwargs["name"], "images")
+    return Entry(name, "images", functools.partial(_from_options, name))
+
+
+def _from_options(id: str, **options: Any) -> GymnasiumTask:
+    return GymnasiumTask(id, options)
+
+
+PATTERNS["images"].append(_entry)

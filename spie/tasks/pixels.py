@@ -1,13 +1,17 @@
 """Small image tasks on the tables of an MDP: sparse rewards that a small network learns within a minute.
 
 A goal pays 1 and ends the episode, nothing else pays (DeepSea has its own, small costs). `info["state"]` is the true
-state, of `n_states`, for measuring what an agent has seen. Episodes are cut off so early that a uniform random walk
+state, of `n_states`, for measuring what an agent has seen. Episodes are truncated so early that a uniform random walk
 reaches the goal of FourRooms .9 times in 30,000 steps and that of Cluster-hard .7 times in 40,000.
 """
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +21,9 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from spie.tasks import vector
+from spie.tasks.base import ImageTask, Kind
 from spie.tasks.draw import draw
-from spie.tasks.grids import find_map, grid
+from spie.tasks.grids import MAPS, find_map, grid
 from spie.tasks.mdp import MDP, MDPEnv
 from spie.tasks.registry import PATTERNS, Entry, register_task
 
@@ -27,24 +32,81 @@ WALL, FREE, GOAL, AGENT = 80, 0, 160, 255
 CAPS = {"four-rooms": 200, "cluster-hard": 50}  # the shortest ways take 28 and 18 steps
 
 
+@dataclass(frozen=True, eq=False)
+class PixelTask(ImageTask):
+    """Images of the states of an MDP that has a map, in episodes that are truncated after `max_steps`."""
+
+    mdp: MDP
+    max_steps: int | None = None
+    source: str = ""  # the name under which `spie.task` finds it; a map's name, text or file
+
+    def __post_init__(self) -> None:
+        if self.max_steps is not None and not (isinstance(self.max_steps, int) and self.max_steps >= 1):
+            raise ValueError(f"{self.name}: max_steps is {self.max_steps}; give a whole number of 1 or more")
+
+    @property
+    def name(self) -> str:
+        return self.mdp.name
+
+    @property
+    def digest(self) -> str:
+        """Of the tables, of where each state is shown, and of the length of an episode."""
+        cells = None if self.mdp.cells is None else self.mdp.cells.tolist()
+        what = json.dumps(["pixels", self.mdp.digest, cells, self.mdp.shape, self.max_steps])
+        return hashlib.sha256(what.encode()).hexdigest()[:24]
+
+    @property
+    def frame_skip(self) -> int:
+        return 1
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        height, width = images(self.mdp).shape[1:]
+        return height, width
+
+    @property
+    def recipe(self) -> tuple[str, dict[str, Any]] | None:
+        return (self.source, {"max_steps": self.max_steps}) if self.source else None
+
+    def make(self, n: int, seed: int | Sequence[int] = 0) -> "PixelsVectorEnv":
+        return PixelsVectorEnv(self.mdp, self.max_steps, vector.generators(seed, n))
+
+    def env(self, render_mode: str | None = None, max_steps: int | None = None) -> "PixelsEnv":
+        """A single one as a plain Gymnasium environment."""
+        return PixelsEnv(self.mdp, render_mode, max_steps or self.max_steps)
+
+
+def pixels(map: str | Path = "of-small", max_steps: int | None = None) -> PixelTask:
+    """A map as images, by its name, its text or the file that holds it; a goal G in it pays 1 and ends the episode.
+
+    max_steps: of an episode, by default 200 in four-rooms, 50 in cluster-hard and ten times the rows and columns of
+    any other map.
+    """
+    _, text = find_map(map)
+    if "G" not in text:  # nothing to find: episodes are for exploring alone
+        mdp = grid(map)
+    else:
+        mdp = grid(map, task="goal")
+        mdp = dataclasses.replace(mdp, reward=mdp.terminal[:, mdp.next].astype(np.float64))
+    if max_steps is None:
+        max_steps = CAPS.get(mdp.name, 10 * sum(mdp.shape or ()))
+    return PixelTask(mdp, max_steps, str(map))
+
+
+def pixel_sea(depth: int = 10, max_steps: int | None = None) -> PixelTask:
+    """DeepSea as images: a diver who must go right `depth` times; episodes end by themselves."""
+    return PixelTask(deep_sea(depth), max_steps, f"deep-sea-{depth}")
+
+
 def make_pixels(
     name: str | Path, n: int = 1, seed: int | Sequence[int] = 0, max_steps: int | None = None
 ) -> "PixelsVectorEnv":
-    """n copies of a task: four-rooms, cluster-hard, any other map by name, text or file, or deep-sea-N of depth N.
-
-    Episodes are cut off after `max_steps`, by default 200 in four-rooms, 50 in cluster-hard and ten times the rows and
-    columns of any other map; those of DeepSea end by themselves.
-    """
-    return PixelsVectorEnv(*_task(name, max_steps), vector.generators(seed, n))
-
-
-def make_pixels_env(name: str, render_mode: str | None = None, max_steps: int | None = None) -> "PixelsEnv":
-    """A single such task as a plain Gymnasium environment."""
-    mdp, cap = _task(name, max_steps)
-    return PixelsEnv(mdp, render_mode, cap)
-
-
-make_pixels_env.metadata = MDPEnv.metadata  # type: ignore[attr-defined]  # where gymnasium.make looks for render modes
+    """n copies of a task: four-rooms, cluster-hard, any other map by name, text or file, or deep-sea-N of depth N."""
+    sea = str(name).startswith("deep-sea-")
+    depth = str(name).removeprefix("deep-sea-")
+    if sea and not depth.isdecimal():
+        raise ValueError(f'no task "{name}"; DeepSea of depth N is deep-sea-N, as in deep-sea-10')
+    return (pixel_sea(int(depth), max_steps) if sea else pixels(name, max_steps)).make(n, seed)
 
 
 @register_task("deep-sea")
@@ -183,29 +245,23 @@ def _draw(cumulative: NDArray[np.float64], rngs: Sequence[np.random.Generator]) 
     return np.asarray((cumulative <= at).sum(axis=1))
 
 
-def _task(name: str | Path, max_steps: int | None) -> tuple[MDP, int | None]:
-    """The MDP and the episode cap of a task."""
-    if max_steps is not None and not (isinstance(max_steps, int) and max_steps >= 1):
-        raise ValueError(f"{name}: max_steps is {max_steps}; give a whole number of 1 or more")
-    if str(name).startswith("deep-sea-"):
-        depth = str(name).removeprefix("deep-sea-")
-        if not depth.isdecimal():
-            raise ValueError(f'no task "{name}"; DeepSea of depth N is deep-sea-N, as in deep-sea-10')
-        return deep_sea(int(depth)), max_steps
-    _, text = find_map(name)
-    if "G" not in text:  # nothing to find: episodes are for exploring alone
-        mdp = grid(name)
-    else:
-        mdp = grid(name, task="goal")
-        mdp = dataclasses.replace(mdp, reward=mdp.terminal[:, mdp.next].astype(np.float64))
-    return mdp, max_steps or CAPS.get(mdp.name, 10 * sum(mdp.shape or ()))
-
-
-def _deep_sea_entry(name: str) -> Entry | None:
-    """deep-sea-N, as a table."""
+def _deep_sea_entry(kind: Kind, make: Callable[..., Any], name: str) -> Entry | None:
+    """deep-sea-N, as a table or as images."""
     depth = name.removeprefix("deep-sea-")
     is_depth = depth != name and depth.isdecimal()
-    return Entry(name, "table", functools.partial(deep_sea, int(depth))) if is_depth else None
+    return Entry(name, kind, functools.partial(make, int(depth))) if is_depth else None
 
 
-PATTERNS["table"].append(_deep_sea_entry)
+def _map_entry(name: str) -> Entry | None:
+    """A map in a file, or the text of one, as images."""
+    is_map = "\n" in name or os.path.isfile(name)
+    return Entry(name, "images", functools.partial(pixels, name)) if is_map else None
+
+
+register_task("grid", "images", gymnasium="Pixels-Grid")(pixels)
+register_task("deep-sea", "images", gymnasium="Pixels-DeepSea")(pixel_sea)
+_IDS = {"four-rooms": "Pixels-FourRooms", "cluster-hard": "Pixels-ClusterHard"}
+for _name in MAPS:
+    register_task(_name, "images", gymnasium=_IDS.get(_name, ""))(functools.partial(pixels, _name))
+PATTERNS["table"].append(functools.partial(_deep_sea_entry, "table", deep_sea))
+PATTERNS["images"] += [functools.partial(_deep_sea_entry, "images", pixel_sea), _map_entry]

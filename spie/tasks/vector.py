@@ -83,3 +83,13 @@ def check_state(name: str, state: Mapping[str, NDArray[Any]], expected: Mapping[
     for key, array in expected.items():
         if key not in state or state[key].shape != array.shape or state[key].dtype != array.dtype:
             raise ValueError(f"{name}: the saved state has no {key} {list(array.shape)} of {array.dtype}; other run?")
+
+
+def true_states(env: Any) -> int:
+    """How many true states an environment tells of, in info["state"]; 0: it tells none."""
+    return int(getattr(env, "n_states", 0))
+
+
+def can_be_saved(env: Any) -> bool:
+    """Whether an environment has `get_state` and `set_state`, as those of spie have."""
+    return hasattr(env, "get_state") and hasattr(env, "set_state")

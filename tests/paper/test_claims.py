@@ -14,7 +14,7 @@ from spie.paper.published import Cell
 from spie.paper.registry import claims as all_claims
 from spie.paper.registry import experiments
 from spie.paper.results import Results
-from spie.runs.run import execute
+from spie.runs.backends import execute
 from spie.runs.store import Store
 from spie.tasks import grid
 

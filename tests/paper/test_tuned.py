@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from made_up import fill, shorten_search
-from spie.paper import tuned, tuned_grids
+from spie.paper import contests, tuned, tuned_grids
 from spie.paper.chains import CELLS
 from spie.paper.registry import get_experiment
 from spie.paper.results import Results
@@ -31,10 +31,10 @@ def made_up(score):
 
 
 def test_every_agent_of_the_tables_and_every_control_is_searched_on_both_chains():
-    contests = tuned.contests(1000)
+    found = tuned.contests(1000)
     agents = {agent for _, agent in CELLS} | {"constant", "optimistic", "count", "random"}
-    assert {*contests} == {*itertools.product(("riverswim", "sixarms"), agents)}
-    sizes = {agent: len(contests["riverswim", agent].searches[0]) for agent in agents}
+    assert {*found} == {*itertools.product(("riverswim", "sixarms"), agents)}
+    sizes = {agent: len(found["riverswim", agent].searches[0]) for agent in agents}
     assert sizes["sarsa-srr"] == sizes["sarsa-sr"] == sizes["sarsa-srr-a"] == 2**5
     assert sizes["sarsa-sr-pr"] == 2**7  # its own eta_pr and gamma_pr
     assert sizes["constant"] == sizes["optimistic"] == sizes["count"] == 2**3
@@ -43,8 +43,8 @@ def test_every_agent_of_the_tables_and_every_control_is_searched_on_both_chains(
 def test_no_seed_serves_in_two_rounds():
     contest = tuned.contests(1000)["riverswim", "sarsa"]
     load = made_up(lambda run, s: s.alpha)
-    searched = set(range(contest.searches[0].seeds))
-    second = {seed for runs in contest.finalists(load) for run, _ in runs for seed in run.seeds}
+    searched = {seed for run in contest.runs(0, load) for seed in range(run.seeds)}
+    second = {seed for run in contest.runs(1, load) for seed in run.seeds}
     confirmed = {seed for run in tuned.confirmation(1000, load) for seed in run.seeds}
     assert (len(searched), len(second), len(confirmed)) == (20, 200, 1000)
     assert len(searched | second | confirmed) == 1220
@@ -58,7 +58,7 @@ def test_the_second_round_decides_among_the_best_of_the_search():
         fresh = not isinstance(run.seeds, int)
         return 10 * (s.alpha == 0.005) + (s.epsilon == 0.05) if fresh else s.alpha
 
-    winner = contest.searches[0].setting(contest.winner(made_up(score)))
+    winner = contests.winner(contest, made_up(score))
     assert (winner.alpha, winner.epsilon) == (0.005, 0.05)
 
 
@@ -70,7 +70,7 @@ def test_one_setting_serves_all_maps_and_each_counts_by_its_size():
         slow = 5 if run.env == "of-large" else -1
         return run.task.n_states * (10 + slow * (s.alpha == 0.005))
 
-    winner = contest.searches[0].setting(contest.winner(made_up(score)))
+    winner = contests.winner(contest, made_up(score))
     assert winner.alpha == 0.01  # 5 > 3
 
 
@@ -80,21 +80,21 @@ def test_the_unseen_maps_are_not_those_of_the_search():
     runs = tuned_grids.confirmation(200, made_up(lambda run, s: s.alpha))
     assert {run.env for run in runs} == {search.env for search in contest.searches} | {*tuned_grids.UNSEEN}
     assert {run.task.digest for run in runs if run.env in tuned_grids.UNSEEN}.isdisjoint(
-        search.mdp.digest for search in contest.searches
+        search.task.digest for search in contest.searches
     )
     assert all(min(run.seeds) >= FRESH for run in runs)
 
 
 def test_settings_are_found_by_number_across_pieces():
-    (search,) = tuned.contests(1000)["riverswim", "count"].searches
-    assert len(search.runs) == 2  # one for each beta, with its q0
-    columns = search.columns
-    for number in range(len(search)):
-        s = search.setting(number)
+    contest = tuned.contests(1000)["riverswim", "count"]
+    assert len(contest.runs(0, None)) == 2  # one for each beta, with its q0
+    columns = contest.searches[0].columns
+    for number in range(len(contest)):
+        s = contest.settings(number)
         assert (s.alpha, s.epsilon, s.beta, s.q0) == tuple(
             columns[n][number] for n in ("alpha", "epsilon", "beta", "q0")
         )
-    again = search.again(np.array([7, 0, 5]), (FRESH,))
+    again = contest.trials(0, np.array([7, 0, 5]), (FRESH,))
     assert [(len(run.settings), numbers.tolist()) for run, numbers in again] == [(1, [0]), (2, [5, 7])]
 
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+import spie
 from spie.tasks.chains import riverswim
 from spie.tasks.grids import MAPS, doors, grid, maze, middle
 from spie.tasks.mdp import MDP, reachable
@@ -188,6 +189,36 @@ def test_a_map_is_read_from_a_file(tmp_path: Path) -> None:
     path.write_bytes("S.\r\n##\r\n".encode("utf-8-sig"))
     for given in (path, str(path)):
         assert (grid(given).name, grid(given).n_states) == ("two_cells", 2)
+
+
+def test_a_grid_is_a_task_by_the_name_text_or_file_of_its_map(tmp_path: Path) -> None:
+    path = tmp_path / "own.txt"
+    path.write_text("S.\n#G")
+    for given, states in (("of-small", 100), ("S.\n#G", 3), (str(path), 3)):
+        mdp = spie.task(given, task="goal")
+        assert (mdp.kind, mdp.n_states, mdp.terminal.sum()) == ("table", states, 1)
+    assert spie.task("grid", map="of-small", task="goal").digest == spie.task("of-small", task="goal").digest
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("of-smal", {}, 'no task, map or file "of-smal"; did you mean "of-small"? Known: '),
+        ("nowhere.txt", {}, 'no task, map or file "nowhere.txt". Known: '),
+        ("of-small", {"tusk": "goal"}, 'no option of of-small "tusk"; did you mean "task"? Known: '),
+        ("of-small", {"task": "gaol"}, 'no task "gaol"; did you mean "goal"? Known: explore, goal, moving-goal'),
+        ("S..\nx..", {}, 'map: unknown character "x" in line 2, column 1; known: '),
+    ],
+)
+def test_a_wrong_name_or_option_of_a_task_is_one_line(name: str, options: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match="^" + re.escape(message)) as error:
+        spie.task(name, **options)
+    assert "\n" not in str(error.value)
+
+
+def test_a_folder_is_no_map(tmp_path: Path) -> None:
+    with refused(f"{tmp_path} is a folder; give the text file of a map"):
+        spie.task(str(tmp_path))
 
 
 def refused(message: str) -> "pytest.RaisesExc[ValueError]":

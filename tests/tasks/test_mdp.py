@@ -295,6 +295,17 @@ def test_a_passenger_outside_the_table_is_refused() -> None:
         MDP.from_gymnasium(gym.make("Taxi-v4", fickle_passenger=True))
 
 
+def test_a_state_is_found_by_its_label_or_its_number() -> None:
+    mdp = grid("S#.")
+    assert (mdp.state("0,2"), mdp.state("1"), riverswim().state("5")) == (1, 1, 5)
+    with pytest.raises(
+        ValueError, match=r"^map: no state \"0,1\"; give a number 0\.\.1 or the row,column of a free cell"
+    ):
+        mdp.state("0,1")
+    with pytest.raises(ValueError, match=r"^riverswim: no state \"6\"; give a number 0\.\.5$"):
+        riverswim().state("6")
+
+
 @pytest.mark.parametrize("render_mode", [None, "ansi", "rgb_array"])
 @pytest.mark.parametrize(
     ("name", "options"),

@@ -69,6 +69,16 @@ def test_the_tasks_are_gymnasium_environments(name, cap):
         env.unwrapped.step(3)
 
 
+def test_the_environment_of_a_task_is_truncated_where_it_is_told_and_draws_nothing():
+    env = gym.make("spie/SparseMountainCar-v0", max_steps=3)
+    env.reset(seed=0)
+    assert [env.step(1)[3] for _ in range(3)] == [False, False, True]
+    with pytest.raises(TypeError, match='mountain-car: no render mode "rgb_array"; it draws nothing'):
+        spie.mountain_car().env("rgb_array")
+    with pytest.raises(ValueError, match="mountain-car: max_steps is 0; give 1 or more"):
+        spie.mountain_car().env(max_steps=0)
+
+
 def glide(x, a):
     x[0] += 0.1 * (a - 1)
     return (1.0 if x[0] > 1.0 else 0.0), x[0] > 1.0

@@ -1,10 +1,12 @@
-"""Intrinsic rewards of the deep agent. Computing a bonus and learning from a batch are apart, so that any loop can use
-them. Axes: L lanes (one a seed), B batch or environments.
+"""Intrinsic rewards of the deep agent: a bonus is an object that is computed from a transition, and may learn from one.
+
+Axes: L lanes (one a seed), B batch or environments. A user's `@spie.reward` on features is such an object as well,
+`FeatureReward`; a bonus that needs more, as a network of its own, inherits from `DeepBonus`.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, no_type_check
 
 import numpy as np
 import torch
@@ -12,27 +14,121 @@ import torch.nn.functional as F
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from spie.agents.dqn.networks import Architecture, Encoder, Linear
+from spie.agents.dqn.networks import Architecture, Encoder, Linear, architecture
 from spie.agents.dqn.optimisers import Adam
+from spie.agents.dqn.settings import BONUSES, DQNSettings, bonus_maker, register_bonus
+from spie.engine.specialise import specialise
+from spie.rewards import FEATURE_QUANTITIES, Reward, get_reward
+
+__all__ = ["RND", "DeepBonus", "FeatureReward", "Scale", "Surroundings", "Transition", "make_bonus", "register_bonus"]
 
 NORMS = {"l1": 1, "l2": 2}
 FLOOR = 1e-8  # below any length that a trained psi or xi has; it keeps the bonus finite
 
 
-def reciprocal_length(x: Tensor, norm: str) -> Tensor:
-    """1 / ||x|| over the last axis."""
-    reciprocal: Tensor = 1 / torch.linalg.vector_norm(x, NORMS[norm], dim=-1).clamp_min(FLOOR)
-    return reciprocal
+@dataclass(frozen=True)
+class Surroundings:
+    """Where a bonus will work."""
+
+    settings: DQNSettings
+    shape: tuple[int, int]  # of a frame
+    seeds: Sequence[int]  # one a lane, for all that the bonus draws
+    device: str
+    tiled: bool  # frames come tile by tile (`networks.tiles`) where an `Encoder` of these lanes reads them so
 
 
-def sf(psi: Tensor, norm: str) -> Tensor:
-    """r_SF = 1 / ||psi(s)||, psi [L, B, D]."""
-    return reciprocal_length(psi, norm)
+@dataclass(frozen=True)
+class Transition:
+    """Transitions (s, a, s') of all lanes, as theta^- sees them. What no bonus asked for, by `uses`, is None."""
+
+    action: Tensor  # [L, B]
+    frame_next: Tensor | None = None  # [L, B, H, W] the newest frame of s', 0 ... 1
+    phi: Tensor | None = None  # [L, B, D] phi(s)
+    phi_next: Tensor | None = None  # [L, B, D] phi(s')
+    psi: Tensor | None = None  # [L, B, D] psi(s), or psi(s, a) where the settings say so
+    xi_next: Tensor | None = None  # [L, B, D] xi(s')
+    visits_next: NDArray[np.int64] | None = None  # [L, B] times in the true s' so far, this arrival included
 
 
-def sf_pf(xi_next: Tensor, psi: Tensor, norm: str) -> Tensor:
-    """r_SF-PF = 1 / ||xi(s')|| - 1 / ||psi(s, a)||  (eq. 16 as its text reads; printed is phi(s'), not xi(s'))."""
-    return reciprocal_length(xi_next, norm) - reciprocal_length(psi, norm)
+class DeepBonus:
+    """A bonus of the deep agent: inherit from it, and register the class by `@register_bonus("name")`."""
+
+    uses: tuple[str, ...] = ()  # the fields of a `Transition` that it reads, beside the action
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self.surroundings = surroundings
+
+    def compute(self, transition: Transition) -> NDArray[Any]:
+        """The raw bonus [L, B], before scale and beta. Learns nothing."""
+        raise NotImplementedError
+
+    def learn(self, transition: Transition) -> dict[str, NDArray[Any]]:
+        """Learn from the batch of an update; losses to report, by name, one number a lane [L]."""
+        return {}
+
+    def state(self) -> dict[str, Tensor]:
+        """All that changes, or was drawn at random, for a checkpoint."""
+        return {}
+
+    def load(self, state: Mapping[str, Tensor]) -> None:
+        """The inverse of `state`."""
+
+
+def make_bonus(surroundings: Surroundings) -> DeepBonus | None:
+    """The bonus that the settings name; None for "none"."""
+    settings = surroundings.settings
+    if settings.bonus == "none":
+        return None
+    if settings.bonus in BONUSES:
+        made: DeepBonus = bonus_maker(settings.bonus)(surroundings)
+        return made
+    printed = settings.bonus == "sf-pf" and settings.sf_pf == "printed"
+    return FeatureReward(get_reward("sf-pf-printed" if printed else settings.bonus, "features"), settings.norm)
+
+
+# -- Rewards of spie/rewards.py, on the features of theta^-
+
+_FIELDS = {"psi_norm": "psi", "xi_norm_next": "xi_next", "phi_norm_next": "phi_next", "visits_next": "visits_next"}
+
+
+@no_type_check
+def reward_of_each(psi_norm, xi_norm_next, phi_norm_next, visits_next, bonus):
+    """A reward, which is written for one transition, of many [n]; compiled by `specialise`."""
+    for i in range(bonus.size):
+        one = intrinsic_reward(psi_norm[i], xi_norm_next[i], phi_norm_next[i], visits_next[i])  # type: ignore  # noqa
+        bonus[i] = one
+
+
+class FeatureReward(DeepBonus):
+    """An intrinsic reward on features, on norms of what theta^- computes.
+
+    It is as exact as what it is computed from: norms are float32, and so is then the bonus.
+    """
+
+    def __init__(self, reward: Reward, norm: str) -> None:
+        self.reward, self.norm = reward, norm
+        self.uses = tuple(_FIELDS[need] for need in reward.needs)
+        self._function: Callable[..., Any] | None = None  # compiled at the first call
+
+    def compute(self, transition: Transition) -> NDArray[Any]:
+        if self._function is None:
+            self._function = specialise(reward_of_each, (), {}, {}, self.reward, FEATURE_QUANTITIES)
+        found = {need: self._quantity(getattr(transition, _FIELDS[need])) for need in self.reward.needs}
+        bonus = np.zeros(transition.action.shape)
+        given = {need: np.ravel(values).astype(np.float64) for need, values in found.items()}
+        self._function(*(given.get(name, bonus.ravel()) for name in FEATURE_QUANTITIES), bonus.reshape(-1))
+        exact = {values.dtype for values in found.values()} == {np.dtype(np.float32)}
+        return bonus.astype(np.float32) if exact else bonus
+
+    def _quantity(self, values: Any) -> NDArray[Any]:
+        """Norms [L, B] of features [L, B, D]; of counts the counts."""
+        if not isinstance(values, Tensor):
+            return np.asarray(values)
+        lengths = torch.linalg.vector_norm(values.float(), NORMS[self.norm], dim=-1).clamp_min(FLOOR)
+        return np.asarray(lengths.cpu().numpy())
+
+
+# -- Random network distillation
 
 
 class RND:
@@ -112,6 +208,40 @@ class RND:
 
 def _tensor(s: ArrayLike | Tensor, like: Tensor) -> Tensor:
     return torch.as_tensor(s if isinstance(s, Tensor) else np.asarray(s), device=like.device)
+
+
+class Distilled(DeepBonus):
+    """RND of the newest frame; known as "rnd"."""
+
+    uses = ("frame_next",)
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        settings = surroundings.settings
+        self.rnd = RND(
+            surroundings.shape,
+            architecture(settings.network),
+            surroundings.seeds,
+            rate=settings.rnd_rate,
+            device=surroundings.device,
+            tiled=surroundings.tiled,
+        )
+
+    def compute(self, transition: Transition) -> NDArray[np.float64]:
+        assert transition.frame_next is not None
+        return self.rnd.compute(transition.frame_next)
+
+    def learn(self, transition: Transition) -> dict[str, NDArray[Any]]:
+        assert transition.frame_next is not None
+        return {"rnd_loss": self.rnd.learn(transition.frame_next)}
+
+    def state(self) -> dict[str, Tensor]:
+        return self.rnd.state()
+
+    def load(self, state: Mapping[str, Tensor]) -> None:
+        self.rnd.load(state)
+
+
+# -- The size of a bonus
 
 
 class Scale:

@@ -1,58 +1,86 @@
-"""Many seeds of a deep agent side by side in one process, and what they leave as a trace."""
+"""Many seeds of a deep agent: side by side in one process, and what they leave as a trace."""
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
-from spie.agents.dqn.learner import Episode, Learner, on_threads
-from spie.agents.dqn.settings import DQN
-from spie.engine.lanes import seed_array
+from spie.agents.dqn.build import build
+from spie.agents.dqn.cost import check_fits
+from spie.agents.dqn.hardware import on_threads
+from spie.agents.dqn.learner import Episode, Learner
+from spie.agents.dqn.settings import DQNSettings
+from spie.tasks.base import ImageTask
+from spie.tasks.gymnasium import image_shape
 from spie.trace import Trace
 
 
-def run_stacked(
-    settings: DQN,
-    env: VectorEnv[Any, Any, Any],
-    seeds: int | Sequence[int],
+def side_by_side(
+    settings: DQNSettings,
+    task: ImageTask,
+    seeds: Sequence[int],
     steps: int,
+    threads: int = 1,
     progress: Callable[[float], None] | None = None,
 ) -> Trace:
-    """Run a seed on each copy of `env` for `steps` steps; a seed learns what it would learn alone.
+    """Run each seed for `steps` steps in environments of its own; a seed learns what it would learn alone.
 
-    On one thread, so that a result does not depend on how many there are: small matrices gain nothing from a second.
     progress: called with the share that is done, a thousand times or less.
     """
-    lanes = seed_array(seeds)
-    episodes: list[list[Episode]] = [[] for _ in lanes]
-    with on_threads(1):
-        learner = Learner(settings, env, lanes.tolist(), steps)
-        for ended in learner.loop():
-            for episode in ended:
-                episodes[episode.lane].append(episode)
-            if progress is not None and learner.step % (steps // 1000 + 1) == 0:
-                progress(min(1.0, learner.step / steps))
-    return trace_of(learner, lanes, episodes)
+    env = task.make(settings.envs * len(seeds))
+    try:
+        check_fits(settings, image_shape(env), steps, len(seeds))
+        episodes: list[list[Episode]] = [[] for _ in seeds]
+        with on_threads(threads):
+            learner = build(settings, env, seeds, steps, frame_skip=task.frame_skip)
+            for ended in learner.loop():
+                for episode in ended:
+                    episodes[episode.lane].append(episode)
+                if progress is not None and (learner.step % (steps // 1000 + 1) == 0 or learner.step >= steps):
+                    progress(min(1.0, learner.step / steps))
+        return trace_of(learner, seeds, episodes)
+    finally:
+        env.close()
 
 
-def trace_of(learner: Learner, lanes: NDArray[np.int64], episodes: Sequence[Sequence[Episode]]) -> Trace:
+def trace_of(learner: Learner, seeds: Sequence[int], episodes: Sequence[Sequence[Episode]]) -> Trace:
     """What a learner leaves, given the seeds of its lanes and the episodes of each."""
     most = max(map(len, episodes))
-    lengths, rewards = np.zeros((len(lanes), most), np.int32), np.zeros((len(lanes), most))
+    lengths, rewards = np.zeros((len(seeds), most), np.int32), np.zeros((len(seeds), most))
     for lane, ended in enumerate(episodes):
         lengths[lane, : len(ended)] = [episode.length for episode in ended]
         rewards[lane, : len(ended)] = [episode.reward for episode in ended]
     return Trace(
-        seeds=lanes,
+        seeds=np.array(seeds, np.int64),
         total_reward=rewards.sum(axis=1) + learner.reward.sum(axis=1),
-        total_bonus=learner.scale.mean * learner.scale.count * learner.envs,
-        steps=np.full(len(lanes), learner.step),
+        total_bonus=learner.total_bonus.copy(),
+        steps=np.full(len(seeds), learner.step),
         visits=learner.visits.astype(np.int32),
         first_visit=learner.first_visit.astype(np.int32),
         episode_steps=lengths,
         truncated=np.array([sum(not episode.terminal for episode in ended) for ended in episodes], np.int32),
-        snapshots=np.zeros((len(lanes), 0, learner.n_states), np.int32),
+        snapshots=np.zeros((len(seeds), 0, learner.n_states), np.int32),
         episode_rewards=rewards,
     )
+
+
+def joined(traces: Sequence[Trace]) -> Trace:
+    """Traces of one seed each as one of all; where one has fewer episodes, the others have 0 steps."""
+    episodes = max(trace.episode_steps.shape[1] for trace in traces)
+
+    def field(name: str) -> NDArray[Any]:
+        arrays = [getattr(trace, name) for trace in traces]
+        if name.startswith("episode_"):
+            arrays = [np.pad(array, [(0, 0), (0, episodes - array.shape[1])]) for array in arrays]
+        return np.concatenate(arrays)
+
+    found: dict[str, Any] = {name: field(name) for name in arrays_of(traces[0])}
+    return Trace(**found)
+
+
+def arrays_of(trace: Trace) -> dict[str, NDArray[Any]]:
+    """The arrays of a trace by name."""
+    fields = {field.name: getattr(trace, field.name) for field in dataclasses.fields(trace)}
+    return {name: value for name, value in fields.items() if isinstance(value, np.ndarray)}

@@ -129,7 +129,7 @@ class Deconv(nn.Module):
         self.kernel, self.stride, self.padding = mirrored.kernel, mirrored.stride, mirrored.padding
         self.tiled = mirrored.tiled  # whether to give the image tile by tile
         self.size = size
-        fan_in = n_in * (self.kernel / self.stride) ** 2  # so many inputs meet in one pixel
+        fan_in = n_in * (self.kernel / self.stride) ** 2  # inputs that meet in one pixel
         self.weight = _uniform((n_in, self.kernel, self.kernel, n_out), fan_in, generators)  # channels last
         self.bias = _uniform((n_out,), fan_in, generators)
 
@@ -298,7 +298,7 @@ class Network(nn.Module):
         return F.normalize(self.encoder(stacks), dim=-1)
 
 
-class Layer(NamedTuple):
+class NetworkLayer(NamedTuple):
     """A layer as it is, for Figure 2."""
 
     what: str  # "conv 6×6 / 2", "FC"
@@ -306,15 +306,15 @@ class Layer(NamedTuple):
     parameters: int
 
 
-def layers(name: str, shape: tuple[int, int, int], actions: int) -> dict[str, Layer]:
+def layers(name: str, shape: tuple[int, int, int], actions: int) -> dict[str, NetworkLayer]:
     """The layers of a network by their place in it, with the shapes that a state passes through."""
     network = Network(shape, actions, architecture(name), [torch.Generator()])
-    found: dict[str, Layer] = {}
+    found: dict[str, NetworkLayer] = {}
 
     def note(place: str, module: nn.Module, out: Tensor) -> None:
         what = type(module).__name__.lower()
         what = f"{what} {module.kernel}×{module.kernel} / {module.stride}" if what != "linear" else "FC"
-        found[place] = Layer(what, tuple(out.shape[2:]), sum(p.numel() for p in module.parameters()))
+        found[place] = NetworkLayer(what, tuple(out.shape[2:]), sum(p.numel() for p in module.parameters()))
 
     for place, module in network.named_modules():
         if isinstance(module, Linear | Conv | Deconv):

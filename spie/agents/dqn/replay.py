@@ -29,8 +29,8 @@ SLOT = np.dtype(
         ("state", np.int32),  # true state after the step, where it is known
         ("action", np.int16),
         ("terminal", np.bool_),  # the step ended the episode (a time limit is no end: what follows still counts)
-        ("previous", np.uint16),  # so many slots back: the same episode one step earlier; 0: none
-        ("next", np.uint16),  # so many slots on: the same episode one step later; 0: none yet, or never
+        ("previous", np.uint16),  # that many slots back: the same episode one step earlier; 0: none
+        ("next", np.uint16),  # that many slots on: the same episode one step later; 0: none yet, or never
     ]
 )
 _EMPTY = np.zeros((), SLOT)
@@ -38,8 +38,8 @@ _EMPTY["value"] = np.nan
 
 
 @dataclass
-class Batch:
-    """Transitions [B] of one lane."""
+class SampledBatch:
+    """SampledBatch [B] of one lane."""
 
     frames: NDArray[np.uint8]  # [B, stack + 1, H, W]: s is all but the last, s' all but the first
     action: NDArray[np.int64]
@@ -59,7 +59,7 @@ class _Episode:
     rewards: list[float] = field(default_factory=list)
 
 
-class Replay:
+class FrameReplay:
     """The log of `envs` environments of one agent."""
 
     def __init__(
@@ -140,7 +140,7 @@ class Replay:
         self._episodes[env].rewards.append(total)
 
     def end(self, env: int, last_frame: NDArray[np.uint8], value: float = 0.0) -> None:
-        """An episode is over: its last frame, and what would have come after it (0 unless it was cut off)."""
+        """An episode is over: its last frame, and what would have come after it (0 unless it was truncated)."""
         self._write(env, last_frame)
         self._last[env] = None
         episode = self._episodes[env]
@@ -190,8 +190,8 @@ class Replay:
             return True
         return n > 0 and bool(self._usable(np.arange(self.oldest, self.head), finished).any())
 
-    def sample(self, batch: int, rng: np.random.Generator, *, finished: bool = False) -> Batch:
-        """Transitions at random; `finished`: only of episodes that have ended, whose return is therefore known."""
+    def sample(self, batch: int, rng: np.random.Generator, *, finished: bool = False) -> SampledBatch:
+        """SampledBatch at random; `finished`: only of episodes that have ended, whose return is therefore known."""
         slots = np.empty(0, np.int64)
         for _ in range(20):
             drawn = rng.integers(self.oldest, self.head, 2 * batch)
@@ -215,11 +215,11 @@ class Replay:
             usable &= self._history(slots)[:, 0] >= self.oldest
         return usable
 
-    def transitions_at(self, slots: NDArray[np.int64]) -> Batch:
+    def transitions_at(self, slots: NDArray[np.int64]) -> SampledBatch:
         """The transitions that begin in these slots."""
         rows = self._slots[slots % self.capacity]
         chain = np.concatenate([self._history(slots), (slots + rows["next"])[:, None]], axis=1)
-        return Batch(
+        return SampledBatch(
             self.gather(chain),
             rows["action"].astype(np.int64),
             rows["reward"],

@@ -1,17 +1,25 @@
-"""`spie.DQN`: settings of the deep agent, importable without torch; what they do is in dqn.py."""
+"""The settings of the deep agent, with their presets and checks; importable without torch.
+
+To add a bonus of a new kind, register what makes it, in a file that may import torch:
+
+    from spie.agents.dqn.bonuses import DeepBonus, register_bonus
+
+    @register_bonus("my-bonus")
+    class MyBonus(DeepBonus): ...
+"""
 
 import dataclasses
-import importlib.util
+import hashlib
+import importlib
+import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal, TypeVar
 
-from spie.agents.base import Agent
 from spie.errors import unknown
-from spie.tasks.base import Kind
-from spie.trace import Trace
+from spie.registry import Registry
+from spie.rewards import reward_names
 
 _PRESET: Any = None  # a setting left out is the preset's
 
@@ -65,7 +73,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 # What follows from the bonus: RND is always divided by its RMS, DQN and RND have no Monte-Carlo part.
-_BONUSES: dict[str, dict[str, Any]] = {
+OF_OTHER_BONUSES = {"mmc": 0.1}
+OF_BONUS: dict[str, dict[str, Any]] = {
     "none": {"mmc": 0.0},
     "sf": {"mmc": 0.1, "norm": "l2"},
     "sf-pf": {"mmc": 0.1, "norm": "l1"},
@@ -73,30 +82,61 @@ _BONUSES: dict[str, dict[str, Any]] = {
     "constant": {"mmc": 0.1, "scale": "none"},
     "count": {"mmc": 0.1, "scale": "none"},
 }
-AGENTS: dict[str, dict[str, Any]] = {
-    "dqn": {"bonus": "none"},
-    "dqn-mmc": {"bonus": "none", "mmc": 0.1},
-    "rnd": {"bonus": "rnd"},
-    "dqn-sr": {"bonus": "sf"},
-    "dqn-sf-pf": {"bonus": "sf-pf"},
-    "dqn-constant": {"bonus": "constant"},
-    "dqn-count": {"bonus": "count"},
-}
+
+Make = TypeVar("Make", bound=Callable[..., Any])
+BONUSES: Registry[Any] = Registry("bonus of DQN")  # what makes it; of ours, which need torch, the place of that
+BONUSES.add("rnd", "spie.agents.dqn.bonuses:Distilled")
+
+
+def register_bonus(name: str) -> Callable[[Make], Make]:
+    """Decorator that makes a class known as the bonus `name`: `DQN(bonus=name)` builds it from a `Surroundings`."""
+
+    def register(make: Make) -> Make:
+        if name in OF_BONUS or name in reward_names():
+            raise ValueError(f'"{name}" is a bonus of DQN already; give yours another name')
+        BONUSES.add(name, make, again=True)
+        return make
+
+    return register
+
+
+def bonus_maker(name: str) -> Callable[..., Any]:
+    """What makes the bonus `name` of `register_bonus`."""
+    make = BONUSES.get(name)
+    if isinstance(make, str):
+        module, _, attribute = make.partition(":")
+        make = getattr(importlib.import_module(module), attribute)
+    return make  # type: ignore[no-any-return]
+
+
+def check_bonus(name: str) -> None:
+    """Refuse a bonus that there is not."""
+    if name not in OF_BONUS and name not in reward_names("features") and name not in BONUSES:
+        raise unknown("bonus of DQN", name, {*OF_BONUS, *reward_names("features"), *BONUSES.names()})
+
+
+def own_bonus(name: str) -> str:
+    """A hash of the text of a bonus that is not ours, for the id of a run; empty for ours and for rewards."""
+    if name in OF_BONUS or name in reward_names("features"):
+        return ""
+    try:
+        text = inspect.getsource(bonus_maker(name))
+    except (OSError, TypeError):  # typed at a prompt
+        text = name
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DQN(Agent):
-    """Settings of the deep agent: DQN, DQN-MMC, RND, DQN-SR (bonus "sf"), DQN-SF-PF and controls are values of these.
+class DQNSettings:
+    """What the deep agent learns, as values; `spie.DQN` is these and the means to run.
 
+    bonus: "none", "rnd", any intrinsic reward on features ("sf", "sf-pf", "constant", "count", your own), or a bonus
+    of `register_bonus`.
     preset: "paper" as the paper; "nature" the same with a smaller network; "small" for small images. It says what the
     settings are that are left out. Each open point of the paper is an option; docs/paper.md has them all.
     """
 
-    kind: ClassVar[Kind] = "images"
-    resumable: ClassVar[bool] = True
-    version: ClassVar[int] = 2
-
-    bonus: Literal["none", "sf", "sf-pf", "rnd", "constant", "count"] = "sf-pf"
+    bonus: str = "sf-pf"
     preset: Literal["paper", "nature", "small"] = "paper"
     beta: float = _PRESET  # scale of the bonus
     mmc: float = _PRESET  # tau of eq. 17: weight of the Monte-Carlo error
@@ -129,7 +169,7 @@ class DQN(Agent):
     replay: int = _PRESET  # steps kept
     replay_on_disk: bool = False  # its frames memory-mapped in the run's folder
     epsilon: float = _PRESET  # where the chance of an action at random ends; it begins at 1
-    epsilon_frames: int = 1_000_000  # after so many frames
+    epsilon_frames: int = 1_000_000  # after that many frames
     epsilon_fraction: float = _PRESET  # or, unless 0, after this part of the run
     w_q: float = 1.0  # weights of eq. 18
     w_sf: float = _PRESET
@@ -141,15 +181,15 @@ class DQN(Agent):
     def __post_init__(self) -> None:
         if self.preset not in PRESETS:
             raise unknown("preset of DQN", self.preset, PRESETS)
-        if self.bonus not in _BONUSES:
-            raise unknown("bonus of DQN", self.bonus, _BONUSES)
-        defaults = {"norm": "l1"} | PRESETS[self.preset] | _BONUSES[self.bonus]
+        check_bonus(self.bonus)
+        defaults = {"norm": "l1"} | PRESETS[self.preset] | OF_BONUS.get(self.bonus, OF_OTHER_BONUSES)
         for field in dataclasses.fields(self):
             if getattr(self, field.name) is None and field.name in defaults:
                 object.__setattr__(self, field.name, defaults[field.name])
-        self._check()
+        self._check_choices()
+        self._check_numbers()
 
-    def _check(self) -> None:
+    def _check_choices(self) -> None:
         choices = {
             "norm": ("l1", "l2"),
             "sf_pf": ("prose", "printed"),
@@ -168,12 +208,14 @@ class DQN(Agent):
         for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise unknown(f"{name} of DQN", getattr(self, name), map(str, known))
+        if not isinstance(self.device, str):
+            raise ValueError(f"DQN: device must be auto, cpu or cuda, not {self.device!r}")
+
+    def _check_numbers(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if field.type is float and (isinstance(value, bool) or not isinstance(value, int | float)):
                 raise ValueError(f"DQN: {field.name} must be a number, not {value!r}")
-        if not isinstance(self.device, str):
-            raise ValueError(f"DQN: device must be auto, cpu or cuda, not {self.device!r}")
         for name in ("stack", "envs", "batch", "train_every", "target_every", "replay", "epsilon_frames"):
             if not _whole(getattr(self, name), 1):
                 raise ValueError(f"DQN: {name} must be a whole number of at least 1, not {getattr(self, name)}")
@@ -189,71 +231,23 @@ class DQN(Agent):
             if not math.isfinite(getattr(self, name)):
                 raise ValueError(f"DQN: {name} must be a finite number, not {getattr(self, name)}")
 
-    @property
-    def name(self) -> str:
-        """The name of the agent, up to its further settings."""
-        names = [name for name, settings in AGENTS.items() if settings["bonus"] == self.bonus]
-        return "dqn-mmc" if self.bonus == "none" and self.mmc else names[0]
 
-    @property
-    def num_gpus(self) -> int:
-        """What a run asks of a cluster; "auto" takes what it finds and asks for nothing."""
-        return int(self.device.startswith("cuda"))
-
-    def run(  # type: ignore[override]
-        self,
-        env: Any,
-        steps: int | None = None,
-        seeds: int | Sequence[int] = 1,
-        *,
-        frames: int | None = None,
-        seed: int | None = None,
-        out: str | Path | None = None,
-        threads: int | None = None,
-        progress: Any = None,
-        **options: Any,
-    ) -> Trace:
-        """Train on an environment for so many steps, or frames, of each seed.
-
-        env: a name (`spie.tasks.gymnasium`), or a Gymnasium VectorEnv of single frames that does not reset itself.
-        seeds: a count n, meaning 0 ... n-1, or the seeds themselves, which are trained side by side; or one `seed`.
-        out: a folder for checkpoints, episodes and curves, of a single seed; go on with `spie resume` after a stop.
-        progress: called with a `training.Report` now and then, where there is a folder.
-        options: of the environment, such as frame_skip=4.
-        """
-        need_torch()
-        from spie.agents.dqn import session as training
-        from spie.agents.dqn.many_seeds import run_stacked
-        from spie.engine.lanes import seed_array
-
-        lanes = seed_array([seed] if seed is not None else seeds).tolist()
-        if out is not None:
-            if len(lanes) > 1:
-                raise ValueError("a folder is for a single seed; give seed=... or leave out=... away")
-            where = {"frames": frames, "options": options, "threads": threads, "progress": progress}
-            return training.train(self, env, steps, lanes[0], out, **where)
-        task = training.Task(env, options).make(self.envs * len(lanes)) if isinstance(env, str) else env
-        steps = steps_of(steps, frames, task)
-        training.check_fits(self, task, steps, len(lanes))
-        return run_stacked(self, task, lanes, steps)
-
-
-def steps_of(steps: int | None, frames: int | None, env: Any) -> int:
-    """The steps of a run that was asked for in steps or in frames."""
+def steps_of(steps: int | None, frames: int | None, frame_skip: int) -> int:
+    """The steps of a run that was asked for in steps, or in frames of which a step takes `frame_skip`."""
     if (steps is None) == (frames is None):
         raise ValueError("how long? give either steps or frames, such as frames=1000000")
-    skip = getattr(env, "frame_skip", 1)
-    number, asked = ("frames", frames) if steps is None else ("steps", steps)
-    if not _whole(asked, skip if steps is None else 1):
-        least = f"at least {skip}, which make one step" if steps is None else "at least 1"
-        raise ValueError(f"{number} must be a whole number of {least}, not {asked}")
-    return int(asked or 0) // (skip if steps is None else 1)
+    if steps is not None:
+        check_steps(steps)
+        return steps
+    if not _whole(frames, frame_skip):
+        least = f"at least {frame_skip}, which make one step" if frame_skip > 1 else "at least 1"
+        raise ValueError(f"frames must be a whole number of {least}, not {frames}")
+    return int(frames or 0) // frame_skip
 
 
-def need_torch() -> None:
-    """One clear line where torch is not installed."""
-    if importlib.util.find_spec("torch") is None:
-        raise ImportError('DQN needs torch: pip install "spie-rl[deep]"')
+def check_steps(steps: Any) -> None:
+    if not _whole(steps, 1):
+        raise ValueError(f"steps must be a whole number of at least 1, not {steps}")
 
 
 def _whole(value: Any, least: int) -> bool:

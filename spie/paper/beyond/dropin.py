@@ -13,7 +13,7 @@ import gymnasium as gym
 import numpy as np
 
 from spie.agents.base import Agent, Keep, Replay, Seeds, Session, changed, refuse
-from spie.dropin.bonus import IntrinsicReward
+from spie.dropin.gymnasium import IntrinsicReward
 from spie.features import fourier_features
 from spie.paper.experiment import Experiment
 from spie.paper.registry import register_experiment

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from spie import stats
 from spie.agents.registry import agent as named
-from spie.paper.deep import OnPixels
 from spie.paper.experiment import Experiment, states_seen
 from spie.paper.measures import area
 from spie.paper.registry import register_experiment
@@ -26,7 +25,7 @@ from spie.paper.sections import (
     percent,
 )
 from spie.runs.run import Run
-from spie.tasks.pixels import make_pixels
+from spie.tasks.registry import task as known_task
 from spie.trace import Trace
 
 STEPS = {"four-rooms": 30_000, "cluster-hard": 40_000}  # by task
@@ -57,9 +56,9 @@ def printed_runs(seeds: int) -> list[Run]:
     return planned
 
 
-def _run(task: str, seeds: int, name: str, agent: str, changes: Mapping[str, Any] = {}, **rest: Any) -> Run:
-    env, s = make_pixels(task), named(agent, preset="small", **changes)
-    return Run(task, name, OnPixels(s, task, env.max_steps or 0), env.mdp, STEPS[task], seeds, **rest)
+def _run(env: str, seeds: int, name: str, agent: str, changes: Mapping[str, Any] | None = None, **rest: Any) -> Run:
+    s = named(agent, preset="small", **changes or {})
+    return Run(env, name, s, known_task(env, "images"), STEPS[env], seeds, **rest)
 
 
 def late_success(trace: Trace) -> NDArray[np.float64]:

@@ -12,7 +12,8 @@ from spie.paper.beyond import dropin
 from spie.paper.registry import EXPERIMENTS, get_experiment
 from spie.paper.results import Results
 from spie.paper.sections import percent
-from spie.runs.run import execute, load
+from spie.runs.backends import execute
+from spie.runs.run import load
 from spie.runs.store import Store
 from spie.trace import EpisodeTrace
 

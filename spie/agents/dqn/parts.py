@@ -1,0 +1,28 @@
+"""What a learner is made of; `build` makes them from settings, a test may make its own."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spie.agents.dqn.bonuses import DeepBonus, Scale
+from spie.agents.dqn.networks import Network
+from spie.agents.dqn.optimisers import Adam, RMSprop
+from spie.agents.dqn.replay import FrameReplay
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of a `Learner`."""
+
+    env: Any  # a VectorEnv with the environments of all lanes, lane by lane; see `spie.tasks.base.ImageTask`
+    online: Network
+    target: Network
+    optimiser: RMSprop | Adam
+    bonus: DeepBonus | None
+    scale: Scale
+    replays: Sequence[FrameReplay]  # one a lane
+    rngs: Sequence[np.random.Generator]  # one a lane, for actions and samples
+    device: str
+    frame_skip: int = 1  # frames that a step takes
