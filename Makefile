@@ -5,7 +5,7 @@ PYTEST = .venv/bin/pytest -n 2
 APT = -qq -o Acquire::http::Timeout=20 -o Acquire::Retries=1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chromium test reproduce reproduce-all bench bench-deep clean
+.PHONY: help setup chromium test test-fast reproduce reproduce-all bench bench-deep clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ test: setup ## lint, types and tests
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy spie
 	$(PYTEST)
+
+test-fast: setup ## the tests that compile no kernel, train nothing and play no game: under a minute
+	.venv/bin/pytest -m 'not slow'
 
 reproduce: setup ## every tabular, grid-world and MountainCar table and figure of the paper, and the page that compares
 	$(REPRODUCE)

@@ -3,7 +3,7 @@
 import gymnasium as gym
 import numpy as np
 
-from spie.agents.linear_q.batch import LinearQ
+from spie.agents.linear_q.settings import LinearQ
 from spie.features import fourier_features, td_pf, td_sf
 
 

@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 from spie.agents.base import Agent, Keep, Replay, Session
 from spie.agents.dqn.agent import DQN
-from spie.agents.linear_q.batch import LinearQ, run_linear_q
+from spie.agents.linear_q.batch import run_linear_q
+from spie.agents.linear_q.settings import LinearQ
 from spie.agents.registry import agent, register_agent
-from spie.agents.sarsa.batch import Sarsa, run_sarsa
-from spie.dropin.bonus import IntrinsicReward
+from spie.agents.sarsa.batch import run_sarsa
+from spie.agents.sarsa.settings import Sarsa
 from spie.dropin.check import check_reward
+from spie.dropin.gymnasium import IntrinsicReward
 from spie.features import FourierFeatures, convolution_features, fourier_features, td_pf, td_sf
 from spie.representations import fr, pr, reverse, sr, sr_column_sums, sr_row_sums, stationary, td_fr, td_pr, td_sr
 from spie.rewards import reward
@@ -21,7 +23,7 @@ from spie.tasks.registry import register_task, task
 from spie.trace import EpisodeTrace, Scores, Trace, Trajectory
 
 if TYPE_CHECKING:
-    from spie.search.sweep import sweep
+    from spie.paper.sweeps import sweep
 
 __version__ = "0.1.0"
 
@@ -79,7 +81,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """`spie.sweep` is loaded on first use: it needs the experiments and the store."""
     if name == "sweep":
-        from spie.search.sweep import sweep
+        from spie.paper.sweeps import sweep
 
         return sweep
     if name == "Path":

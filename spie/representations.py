@@ -15,7 +15,7 @@ Array: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
 Chain: TypeAlias = Any  # P [S, S], dense or SciPy sparse
 
-DENSE_STATES = 5000  # where the answer is a dense matrix, a sparse P of at most so many states is taken
+DENSE_STATES = 5000  # where the answer is a dense matrix, a sparse P is taken up to this number of states
 FILL = 50_000_000  # entries that eliminating the states of a sparse chain may create: 0.6 GB
 
 

@@ -25,16 +25,14 @@ engine, wrappers and command line know it from then on.
 """
 
 import inspect
-import linecache
-import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
 from spie.errors import unknown
+from spie.registry import Registry
 
 QUANTITIES = (
     "M_next",
@@ -49,6 +47,7 @@ QUANTITIES = (
 )
 FEATURE_QUANTITIES = ("psi_norm", "xi_norm_next", "phi_norm_next", "visits_next")
 
+Learner: TypeAlias = Literal["tables", "features"]
 Number: TypeAlias = Any  # a number, or an array of them
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -71,13 +70,22 @@ class Reward:
         """Whether a learner with features of a continuous state has all that it asks for."""
         return set(self.needs) <= set(FEATURE_QUANTITIES)
 
+    def is_for(self, on: Learner | None) -> bool:
+        """Whether a learner `on` tables or features can compute it; None: some learner can, which is always so."""
+        return on is None or (self.on_tables if on == "tables" else self.on_features)
+
+    @property
+    def built_in(self) -> bool:
+        """Whether it is one of this file, rather than of a plug-in or of the user."""
+        return self.function.__module__ == __name__
+
     @property
     def summary(self) -> str:
         """First line of the function's docstring."""
         return (inspect.getdoc(self.function) or "").partition("\n")[0]
 
 
-_REWARDS: dict[str, Reward] = {}
+REWARDS: Registry[Reward] = Registry("intrinsic reward")
 
 
 def reward(name: str) -> Callable[[Function], Function]:
@@ -101,67 +109,46 @@ def reward(name: str) -> Callable[[Function], Function]:
                 )
         if not set(needs) <= set(QUANTITIES) and not set(needs) <= set(FEATURE_QUANTITIES):
             raise ValueError(f'reward "{name}" asks for {", ".join(needs)}: no learner has tables and features at once')
-        if name in _REWARDS and _REWARDS[name].function.__module__ == __name__ != function.__module__:
-            raise ValueError(f'"{name}" is a built-in reward; give yours another name')
-        _REWARDS[name] = Reward(name, function, needs)
+        made = Reward(name, function, needs)
+        REWARDS.add(name, made, again=made.built_in or name not in REWARDS or not REWARDS.get(name).built_in)
         return function
 
     return register
 
 
-def get_reward(name: str, on: Literal["tables", "features"] | None = None) -> Reward:
+def get_reward(name: str, on: Learner | None = None) -> Reward:
     """The reward known as `name`, which a learner `on` tables or features can compute."""
-    if name not in _REWARDS:
+    if name not in REWARDS:
         raise unknown("intrinsic reward", name, reward_names(on))
-    if name not in reward_names(on):
+    found = REWARDS.get(name)
+    if not found.is_for(on):
         raise ValueError(
-            f'reward "{name}" needs {", ".join(_REWARDS[name].needs)}, which a learner on {on} does not have. '
+            f'reward "{name}" needs {", ".join(found.needs)}, which a learner on {on} does not have. '
             f"On {on} there are: {', '.join(reward_names(on))}"
         )
-    return _REWARDS[name]
+    return found
 
 
-def reward_names(on: Literal["tables", "features"] | None = None) -> tuple[str, ...]:
+def reward_names(on: Learner | None = None) -> tuple[str, ...]:
     """All known reward names, or those that a learner `on` tables or features can compute, in order of definition."""
-    return tuple(name for name, reward in _REWARDS.items() if on is None or getattr(reward, f"on_{on}"))
+    return tuple(name for name, reward in REWARDS.items() if reward.is_for(on))
 
 
-_FILES: dict[str, str] = {}  # of users, by name: text that workers in other processes must have as well
+def quantities(M: Any, F: Any, N: Any, visits: Any, s: Any, s_next: Any) -> dict[str, Number]:
+    """The nine quantities of a step from s to s', or of arrays of such steps, from whole matrices and counts.
 
-
-def load_rewards(file: str | Path) -> None:
-    """Run a file of yours that defines rewards; workers in other processes and on other machines get it, too."""
-    try:
-        adopt({str(Path(file).resolve()): Path(file).read_text(encoding="utf-8")})
-    except (SyntaxError, ImportError, NameError) as error:
-        raise ValueError(f"{file} cannot be loaded: {error}") from error
-
-
-def adopt(files: Mapping[str, str]) -> None:
-    """Files with rewards, name and text, run in this process, each once."""
-    for name, text in files.items():
-        if _FILES.get(name) == text:
-            continue
-        # Where a function's text is looked up, so that it can be compiled where there is no such file.
-        linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
-        module = types.ModuleType(Path(name).stem)
-        exec(compile(text, name, "exec"), module.__dict__)
-        _FILES[name] = text
-
-
-def files() -> dict[str, str]:
-    """The files that were loaded in this process."""
-    return dict(_FILES)
-
-
-def own_text(name: str) -> str:
-    """What defines a reward that is not built in: the text of its file, or else its code. Empty for a built-in one."""
-    function = _REWARDS[name].function if name in _REWARDS else none
-    if function.__module__ == __name__:
-        return ""
-    return "".join(linecache.getlines(function.__code__.co_filename)) or repr(
-        (function.__code__.co_code, function.__code__.co_consts)
-    )
+    Of a matrix that is None there are no quantities. Learners that take millions of steps keep running sums instead.
+    """
+    of: dict[str, Number] = {}
+    if M is not None:
+        of |= {"M_next": M[s, s_next], "M_row": M.sum(axis=1)[s], "M_col_next": M.sum(axis=0)[s_next]}
+    if F is not None:
+        of |= {"F_row": F.sum(axis=1)[s], "F_row_next": F.sum(axis=1)[s_next]}
+    if N is not None:
+        of |= {"N_next": N[s, s_next], "N_col_next": N.sum(axis=0)[s_next]}
+    if visits is not None:
+        of |= {"visits": visits[s], "visits_next": visits[s_next]}
+    return of
 
 
 @reward("none")

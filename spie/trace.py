@@ -32,7 +32,7 @@ class Trace:
     visits: NDArray[np.int32]  # [seeds, S] the first state of every episode counts
     first_visit: NDArray[np.int32]  # [seeds, S] step of the first visit: 0 for the first state, -1 for never
     episode_steps: NDArray[np.int32]  # [seeds, episodes] where a number of episodes was asked for; deep agents: all
-    truncated: NDArray[np.int32]  # [seeds] episodes that were cut off
+    truncated: NDArray[np.int32]  # [seeds] how many episodes a time limit ended
     snapshots: NDArray[np.int32]  # [seeds, asked steps, S] visits up to then
     Q: NDArray[np.float64] | None = None  # [seeds, S, A] final values, where asked for; so for the others
     M: NDArray[np.float64] | None = None  # [seeds, S, S]
@@ -40,6 +40,18 @@ class Trace:
     N: NDArray[np.float64] | None = None  # [seeds, S, S]
     episode_rewards: NDArray[np.float64] | None = None  # [seeds, episodes] of deep agents; 0 steps: no such episode
     paths: dict[int, Trajectory] = field(default_factory=dict)  # by seed, where asked for
+    settings: str = ""  # as Python writes them
+    stopped: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    # [seeds] the step at which numbers became infinite or NaN, its bonus not counted, and the run ended; -1 for never
+
+    def __post_init__(self) -> None:
+        if len(self.stopped) == 0:
+            object.__setattr__(self, "stopped", np.full(len(self.seeds), -1))
+
+    @property
+    def failures(self) -> list[str]:
+        """A line for each seed that stopped early because its numbers were no longer finite."""
+        return _failures(self)
 
     def coverage(self, steps: ArrayLike) -> NDArray[np.float64]:
         """Fraction of the states visited by each of the given steps, [seeds, len(steps)]."""
@@ -65,7 +77,7 @@ class EpisodeTrace:
     episode_steps: NDArray[np.int32]  # [seeds, episodes]
     episode_rewards: NDArray[np.float64]  # [seeds, episodes] extrinsic, undiscounted
     episode_bonuses: NDArray[np.float64]  # [seeds, episodes] sum of the intrinsic reward, before beta
-    terminated: NDArray[np.bool_]  # [seeds, episodes] False: cut off, or never begun
+    terminated: NDArray[np.bool_]  # [seeds, episodes] False: truncated, or never begun
     stopped: NDArray[np.int64]  # [seeds] the step at which numbers became infinite or NaN, -1 for never
     Q: NDArray[np.float64] | None = None  # [seeds, A, d] final weights, where asked for; so for the others
     Psi: NDArray[np.float64] | None = None  # [seeds, A, d, d]
@@ -74,11 +86,7 @@ class EpisodeTrace:
     @property
     def failures(self) -> list[str]:
         """A line for each seed that stopped early because its numbers were no longer finite."""
-        return [
-            f"{self.settings}, seed {seed}: infinite or NaN at step {step:,}"
-            for seed, step in zip(self.seeds, self.stopped, strict=True)
-            if step >= 0
-        ]
+        return _failures(self)
 
     @property
     def first_success(self) -> NDArray[np.int64]:
@@ -97,3 +105,11 @@ class Scores:
 
 
 Result: TypeAlias = Trace | EpisodeTrace | Scores
+
+
+def _failures(trace: Trace | EpisodeTrace) -> list[str]:
+    return [
+        f"{trace.settings}, seed {seed}: infinite or NaN at step {step:,}"
+        for seed, step in zip(trace.seeds, trace.stopped, strict=True)
+        if step >= 0
+    ]

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import settings
 
 from spie.cli import main
+from spie.rewards import REWARDS
 
 # A first call may compile for seconds, so no deadline; the same examples every time, so that a failure comes back.
 settings.register_profile("spie", deadline=None, derandomize=True)
@@ -12,6 +13,13 @@ settings.load_profile("spie")
 
 # Processes of environments are forked from one that has imported what they need, not each for itself.
 multiprocessing.set_forkserver_preload(["spie.sb3"])
+
+
+@pytest.fixture(autouse=True)
+def _forget_rewards():
+    """A reward that a test defines is known to this test only."""
+    with REWARDS.restored():
+        yield
 
 
 @pytest.fixture

@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 
 import spie
-from spie.rewards import load_rewards
-from spie.runs.run import Run, execute, load
+from spie.agents.base import Agent
+from spie.runs.backends import execute
+from spie.runs.run import Run, load
 from spie.runs.store import Store
+from spie.runs.user_code import load_rewards
 from spie.trace import Scores
 
 OWN = """
@@ -29,20 +31,19 @@ def twice_constant():
 
 
 @dataclass(frozen=True)
-class Fragile:
+class Fragile(Agent):
     """Stands in for an agent: the first worker that has the run dies of it."""
 
     alive: str  # a file that says that somebody died already
     wait: float = 0.0
 
-    def seconds_per_step(self, task):
-        return 1.0
-
-    def run(self, task, steps, seeds, threads=None):
+    def run(self, task, steps, seeds, *, session, **_):
         if not Path(self.alive).exists():
             Path(self.alive).touch()
             time.sleep(self.wait)
             os.kill(os.getpid(), signal.SIGKILL)
+        session.progress(0.5)
+        time.sleep(3)  # long enough to be seen
         return Scores(np.arange(seeds), np.full((1, seeds), float(steps)))
 
 
@@ -65,12 +66,14 @@ def main(folder):
     fragile = Run("", "", Fragile(str(folder / "died")), mdp, 7, 3)
     with Store(folder / "serial.db") as serial, Store(folder / "ray.db") as store:
         list(execute(runs, serial))
-        done = 0
-        for _ in execute([*runs, fragile], store, on="ray", address=cluster.address):
+        done, heard = 0, set()
+        progress = lambda run, share: heard.add((run.id, share))  # noqa: E731
+        for _ in execute([*runs, fragile], store, "ray", cluster.address, progress):
             done += 1
             if done == 1:
                 cluster.remove_node(second, allow_graceful=False)  # with what runs there
         assert done == 5
+        assert (fragile.id, 0.5) in heard
         for each in runs:
             one, other = load(serial, each), load(store, each)
             np.testing.assert_array_equal(one.total_reward, other.total_reward)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 import spie
-from spie.rewards import get_reward
+from spie.rewards import get_reward, quantities
 
 
 def stream(seed):
@@ -78,9 +78,7 @@ def reference(agent, mdp, steps, seed, episodes=None, words=stream):
     path = []
 
     def r_int():
-        of = {"M_next": M[s, s2], "M_row": M[s].sum(), "M_col_next": M[:, s2].sum(), "F_row": F[s].sum()}
-        of |= {"F_row_next": F[s2].sum(), "N_next": N[s, s2], "N_col_next": N[:, s2].sum()}
-        of |= {"visits": visits[s], "visits_next": visits[s2]}
+        of = quantities(M, F, N, visits, s, s2)
         return reward.function(*(of[need] for need in reward.needs))
 
     env = Env(mdp, word)

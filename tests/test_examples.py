@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from spie import rewards
-
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 
 
@@ -16,7 +14,6 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 def test_an_example_is_short_and_runs(path, monkeypatch, capsys):
     assert len(path.read_text().splitlines()) <= 40
     torch.set_num_threads(1)
-    monkeypatch.setattr(rewards, "_REWARDS", dict(rewards._REWARDS))
     monkeypatch.setattr(sys, "argv", [str(path), "120"])  # steps, where it takes them
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out.strip()

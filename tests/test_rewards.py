@@ -5,7 +5,7 @@ import pytest
 
 import spie
 from spie import rewards
-from spie.rewards import get_reward, reward_names
+from spie.rewards import get_reward, quantities, reward_names
 
 # A step from state 0 to state 1
 M = np.array([[2.0, 1.0, 0.5], [0.25, 4.0, 0.75], [1.0, 3.0, 5.0]])
@@ -35,15 +35,28 @@ EXPECTED = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _forget_rewards_of_this_file(monkeypatch):
-    monkeypatch.setattr(rewards, "_REWARDS", dict(rewards._REWARDS))
-
-
 @pytest.mark.parametrize("name", EXPECTED)
 def test_reward_is_the_papers_formula(name):
     reward = get_reward(name)
     assert reward.function(*(QUANTITIES[need] for need in reward.needs)) == EXPECTED[name]
+
+
+def test_the_quantities_of_a_step_are_read_off_the_matrices():
+    found = quantities(M, F, N, np.array([4, 16, 1]), 0, 1)
+    assert tuple(found) == rewards.QUANTITIES
+    assert found == {name: QUANTITIES[name] for name in found}
+
+
+def test_the_quantities_of_many_steps_are_those_of_each():
+    s, s_next, visits = np.array([0, 2, 1]), np.array([1, 0, 1]), np.array([4, 16, 1])
+    many = quantities(M, F, N, visits, s, s_next)
+    for i in range(3):
+        one = quantities(M, F, N, visits, s[i], s_next[i])
+        assert {name: values[i] for name, values in many.items()} == one
+
+
+def test_what_is_not_kept_has_no_quantities():
+    assert set(quantities(M, None, None, None, 0, 1)) == {"M_next", "M_row", "M_col_next"}
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -78,7 +91,7 @@ def test_a_reward_of_ones_own_may_be_defined_again():
 
 
 def test_a_built_in_name_is_refused():
-    with pytest.raises(ValueError, match=r'^"sr-r" is a built-in reward; give yours another name$'):
+    with pytest.raises(ValueError, match=r'^"sr-r" is a built-in intrinsic reward; give yours another name$'):
         spie.reward("sr-r")(lambda M_next: M_next)
     assert get_reward("sr-r").function is rewards.sr_r
 

@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +66,14 @@ class Resources:
     gpus: int = 0
 
 
+class Range(NamedTuple):
+    """Where a setting may lie."""
+
+    low: float
+    high: float
+    log: bool  # whether on a logarithmic scale
+
+
 @runtime_checkable
 class Agent(Protocol):
     """A frozen dataclass of settings that can run on a task. Inherit from it: all but `run` has a default."""
@@ -105,6 +113,35 @@ class Agent(Protocol):
         """
         return changed(self)
 
+    @classmethod
+    def run_many(
+        cls,
+        settings: Sequence[Any],
+        task: Any,
+        steps: int,
+        seeds: Seeds = 1,
+        *,
+        episodes: int | None = None,
+        session: Session = Session(),
+    ) -> Sequence[Result]:
+        """Run each of several settings of such an agent on each seed, one after the other.
+
+        An agent that can run them side by side says so here: a search over settings is such a call.
+        """
+        results = []
+        for i, one in enumerate(settings):
+            part = dataclasses.replace(session, progress=_part(session.progress, i, len(settings)))
+            results.append(one.run(task, steps, seeds, episodes=episodes, session=part))
+        return results
+
+    def usual_settings(self, task: Any) -> dict[str, Any]:
+        """What the agent is given on a task, by name, where the user does not say otherwise; mostly nothing."""
+        return {}
+
+    def tuning_ranges(self, task: Any) -> dict[str, Range]:
+        """The settings that make a difference to this agent, and between which values each is worth a try."""
+        return {}
+
     def seconds_per_step(self, task: Any) -> float:
         """About how long a step of one seed takes on one core, compiled."""
         return 1e-4
@@ -117,11 +154,27 @@ class Agent(Protocol):
         return Resources()
 
 
+def _part(progress: Callable[[float], None] | None, i: int, n: int) -> Callable[[float], None] | None:
+    """What part i of n equal ones reports to, so that all of them are a whole."""
+    return None if progress is None else lambda share: progress((i + share) / n)
+
+
+def identity(agent: Agent) -> dict[str, Any]:
+    """Agent, version and settings in plain values: what a run's id says of the agent.
+
+    An agent of another package is known by the package, too, because two may choose one name.
+    """
+    package = type(agent).__module__.partition(".")[0]
+    own = {} if package == __name__.partition(".")[0] else {"package": package}
+    return own | {"agent": type(agent).__name__, "version": agent.version, "settings": agent.changed_settings()}
+
+
 def changed(settings: Any, **defaults: Any) -> dict[str, Any]:
     """The fields of a dataclass whose value is not their default, as plain values; `defaults` take precedence."""
     found = {}
     for field in dataclasses.fields(settings):
         value = getattr(settings, field.name)
+        value = value.item() if isinstance(value, np.generic) else value
         if field.name in defaults:
             default = defaults[field.name]
         elif field.default_factory is not dataclasses.MISSING:
@@ -138,3 +191,21 @@ def refuse(agent: str, **options: Any) -> None:
     for name, value in options.items():
         if value:
             raise ValueError(f"{agent} has no {name}; leave it out")
+
+
+def check_ranges(settings: Any, **ranges: str) -> None:
+    """Refuse numbers among the settings that lie outside of their interval, such as "[0, 1)"; None is none."""
+    for name, interval in ranges.items():
+        value = getattr(settings, name)
+        low, high = map(float, interval[1:-1].split(", "))
+        above = value is None or (low <= value if interval[0] == "[" else low < value)
+        below = value is None or (value <= high if interval[-1] == "]" else value < high)
+        if not (above and below):
+            raise ValueError(f"{type(settings).__name__}: {name} must lie in {interval}, not {value}")
+
+
+def pr_rates(settings: Any) -> tuple[float, float]:
+    """Learning rate and discount of the PR: `eta_pr` and `gamma_pr`; None stands for those of the SR."""
+    eta_pr: float = settings.eta if settings.eta_pr is None else settings.eta_pr
+    gamma_pr: float = settings.gamma_sr if settings.gamma_pr is None else settings.gamma_pr
+    return eta_pr, gamma_pr

@@ -10,13 +10,13 @@ from typing import Any
 
 from spie.agents.base import Agent
 from spie.agents.dqn import agent as dqn
-from spie.agents.linear_q import batch as linear_q
-from spie.agents.sarsa import batch as sarsa
+from spie.agents.linear_q import settings as linear_q
+from spie.agents.sarsa import settings as sarsa
 from spie.registry import Registry
 
 
 @dataclass(frozen=True)
-class Entry:
+class AgentEntry:
     """An agent by name: what makes it, and the settings that the name stands for."""
 
     name: str
@@ -25,27 +25,30 @@ class Entry:
     summary: str = ""
 
 
-AGENTS: Registry[Entry] = Registry("agent")
+AGENTS: Registry[AgentEntry] = Registry("agent")
 
 
 def register_agent(name: str, make: Callable[..., Agent], *, summary: str = "", **settings: Any) -> None:
     """Make an agent known as `name`: `make(**settings)`, with what the user adds."""
-    AGENTS.add(name, Entry(name, make, settings, summary))
+    AGENTS.add(name, AgentEntry(name, make, settings, summary))
 
 
 def agent(name: str, task: Any = None, **settings: Any) -> Any:
     """The agent known as `name` with further settings: `spie.agent("sarsa-srr", beta=10)`.
 
-    task: on which it is to run; an agent that does not run on such a task is refused at once.
+    task: on which it is to run; settings that are left out are then those that suit it, and an agent that does not run
+    on such a task is refused at once.
     """
     entry = AGENTS.get(name)
     made = entry.make(**entry.settings | settings)
     if not isinstance(made, Agent):
         raise ValueError(f'agent "{name}" gives {type(made).__name__}, which is no Agent; it lacks {_missing(made)}')
-    if task is not None and task.kind != made.kind:
+    if task is None:
+        return made
+    if task.kind != made.kind:
         fitting = [other for other, e in AGENTS.items() if getattr(e.make, "kind", None) == task.kind]
         raise ValueError(f"{name} does not run on {task.name}; agents that do: {', '.join(fitting)}")
-    return made
+    return entry.make(**made.usual_settings(task) | entry.settings | settings)
 
 
 def names(kind: str | None = None) -> list[str]:

@@ -23,7 +23,7 @@ def show(
         str,
         typer.Argument(
             metavar="MAP-OR-ENV",
-            help="riverswim, sixarms, mountain-car, pendulum, a named map, or a text file with a map.",
+            help="A task of spie list: riverswim, mountain-car, a named map, ...; or a text file with a map.",
         ),
     ],
     task: Annotated[str | None, typer.Option(help="Of a map: explore (default), goal or moving-goal.")] = None,
@@ -38,31 +38,41 @@ def show(
     ] = None,
 ) -> None:
     """Draw an environment, its M, F and N under the uniform random policy, and the SR-R reward they give."""
-    from rich.console import Console
-
     from spie.page import plots
-    from spie.paper.mountain_car import TASKS
-    from spie.tasks.mdp import DENSE_STATES
+    from spie.tasks.registry import find
+    from spie.tasks.registry import task as make
 
-    if environment in TASKS:
-        _show_continuous(TASKS[environment](), output or Path(f"{environment}.png"))
-        return
-    mdp = _environment(environment, task)
-    path = output or Path(f"{mdp.name}.png")
+    entry = find(environment)
+    if task is not None and "task" not in entry.options:
+        raise ValueError(f"{environment} has no tasks; --task is for maps")
+    if entry.kind == "images":
+        raise ValueError(
+            f"{environment} shows images, which spie play films; spie show draws MDPs and continuous tasks"
+        )
+    made = make(environment, entry.kind, **({} if task is None else {"task": task}))
+    path = output or Path(f"{made.name}.png")
     plots.picture_format(path)
     if os.path.exists(environment) and path.exists() and path.samefile(environment):
         raise ValueError(f"{path} is the map itself; choose another name for the picture with -o")
-    P, doors = mdp.transition(), _doors(mdp)
-    s = _middle(mdp, doors) if of is None else _state(mdp, of)
+    if entry.kind == "table":
+        _show_table(made, gamma, of, path)
+    else:
+        _show_continuous(made, path)
+    print(f"wrote {path}")
+
+
+def _show_table(mdp: "MDP", gamma: float, of: str | None, path: Path) -> None:
+    """Draw an MDP, and on its states what M, F and N say of the state `of`."""
+    from rich.console import Console
+
+    from spie.page import plots
+    from spie.tasks.grids import middle
+    from spie.tasks.mdp import DENSE_STATES
+
+    s = middle(mdp) if of is None else mdp.state(of)
     console = Console(highlight=False, markup=False, soft_wrap=True)
-    size = "" if mdp.shape is None else f" on {mdp.shape[0]} x {mdp.shape[1]} cells"
-    console.print(f"{mdp.name}: {mdp.n_states:,} states{size}, {mdp.n_actions} actions")
-    places = [_places(mdp, "start", mdp.start > 0)]
-    if mdp.cells is not None:
-        places += [_places(mdp, "goal", mdp.terminal.any(axis=0)), _places(mdp, "door", doors)]
-    console.print("; ".join(places))
-    symmetric = abs(P - P.T).max() < 1e-12
-    console.print(f"P of the uniform random policy is {'' if symmetric else 'not '}symmetric")
+    P = mdp.transition()
+    _print_facts(mdp, P, console)
     if mdp.n_states > DENSE_STATES:
         console.print(f"above {DENSE_STATES:,} states only the map is drawn; spie.sr_row_sums and sr_column_sums work")
         figure = plots.state_maps(mdp, {mdp.name: None})
@@ -71,7 +81,19 @@ def show(
         figure = plots.state_maps(mdp, {mdp.name: None, **values}, of=s)
         _print_states(mdp, s, plots.shades(values[f"M[:, s], s = {mdp.labels[s]}"]), console)
     plots.save(figure, path)
-    console.print(f"wrote {path}")
+
+
+def _print_facts(mdp: "MDP", P: Any, console: "Console") -> None:
+    from spie.tasks.grids import doors
+
+    size = "" if mdp.shape is None else f" on {mdp.shape[0]} x {mdp.shape[1]} cells"
+    console.print(f"{mdp.name}: {mdp.n_states:,} states{size}, {mdp.n_actions} actions")
+    places = [_places(mdp, "start", mdp.start > 0)]
+    if mdp.cells is not None:
+        places += [_places(mdp, "goal", mdp.terminal.any(axis=0)), _places(mdp, "door", doors(mdp))]
+    console.print("; ".join(places))
+    symmetric = abs(P - P.T).max() < 1e-12
+    console.print(f"P of the uniform random policy is {'' if symmetric else 'not '}symmetric")
 
 
 def _show_continuous(task: "ContinuousTask", path: Path) -> None:
@@ -81,7 +103,6 @@ def _show_continuous(task: "ContinuousTask", path: Path) -> None:
     from spie.features import fourier_features
     from spie.page import plots
 
-    plots.picture_format(path)
     phi_of = fourier_features(task.space)
     phi, start = phi_of(task.seen_over_view(60)), np.empty(len(task.low))
     task.observe((np.array(task.start_low) + task.start_high) / 2, start)
@@ -90,55 +111,6 @@ def _show_continuous(task: "ContinuousTask", path: Path) -> None:
     print(f"{task.name}: {len(task.low)} numbers are observed, {task.n_actions} actions ({', '.join(task.actions)})")
     print(f"{phi_of.dimension} random Fourier features of length scale 0.2, seed 0; 7 of them are drawn")
     plots.save(plots.space_maps(maps, task.view, task.labels), path)
-    print(f"wrote {path}")
-
-
-def _environment(name: str, task: str | None) -> "MDP":
-    from spie.errors import unknown
-    from spie.tasks import grid, riverswim, sixarms
-    from spie.tasks.grids import MAPS
-
-    chains = {"riverswim": riverswim, "sixarms": sixarms}
-    if name in chains:
-        if task is not None:
-            raise ValueError(f"{name} has no tasks; --task is for maps")
-        return chains[name]()
-    if name not in MAPS and os.path.isdir(name):
-        raise ValueError(f"{name} is a folder; give the text file of a map")
-    if name not in MAPS and not os.path.isfile(name):
-        raise unknown("environment, map or file", name, [*chains, *MAPS, "mountain-car", "pendulum"])
-    return grid(name, task or "explore")
-
-
-def _doors(mdp: "MDP") -> "NDArray[np.bool_]":
-    """Which states of a grid have walls on two opposite sides and none on the other two [S]."""
-    import numpy as np
-
-    if mdp.cells is None:
-        return np.zeros(mdp.n_states, dtype=np.bool_)
-    up, right, down, left = (mdp.next[:, :, 0] == np.arange(mdp.n_states)[:, None]).T  # into a wall
-    doors: NDArray[np.bool_] = (up == down) & (left == right) & (up != left)
-    return doors
-
-
-def _middle(mdp: "MDP", doors: "NDArray[np.bool_]") -> int:
-    """The door, or else the state, that is nearest to the middle."""
-    import numpy as np
-
-    if mdp.cells is None or mdp.shape is None:
-        return mdp.n_states // 2
-    away = ((mdp.cells - (np.array(mdp.shape) - 1) / 2) ** 2).sum(axis=1)
-    return int(np.where(doors | ~doors.any(), away, np.inf).argmin())
-
-
-def _state(mdp: "MDP", name: str) -> int:
-    """The state of a label or number."""
-    if name in mdp.labels:
-        return mdp.labels.index(name)
-    if name.isdecimal() and int(name) < mdp.n_states:
-        return int(name)
-    label = "" if mdp.cells is None else f" or the row,column of a free cell, such as {mdp.labels[0]}"
-    raise ValueError(f'{mdp.name}: no state "{name}"; give a number 0..{mdp.n_states - 1}{label}')
 
 
 def _places(mdp: "MDP", kind: str, states: Any) -> str:
@@ -182,7 +154,7 @@ def _print_states(mdp: "MDP", s: int, shades: list[str], console: "Console") -> 
     """A picture for the terminal: the map, or the states in a line, shaded; plain text where colours do not go."""
     from rich.text import Text
 
-    from spie.tasks.mdp import write
+    from spie.tasks.draw import write
 
     def styled(word: str, shade: str) -> Text:
         dark = sum(bytes.fromhex(shade[1:])) < 330

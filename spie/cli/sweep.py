@@ -1,30 +1,44 @@
 """`spie sweep` and `spie tune`: searches over settings."""
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spie.cli.terminal import Address, Backend, ResultsFile, Rewards, app
+from spie.cli.terminal import (
+    Address,
+    Backend,
+    ResultsFile,
+    Rewards,
+    app,
+    number,
+    parse_assignments,
+    parse_choices,
+    parse_duration,
+)
 
 if TYPE_CHECKING:
-    from spie.search.sweep import Table
+    from rich.console import Console
+
+    from spie.search.sweep import SweepTable
 
 
 @app.command()
 def sweep(
     where: Annotated[
-        str, typer.Argument(metavar="EXPERIMENT-OR-ENV", help="An experiment, riverswim, sixarms, a map or its file.")
+        str, typer.Argument(metavar="EXPERIMENT-OR-ENV", help="An experiment, a task, a map or its file.")
     ],
     values: Annotated[
         list[str] | None,
         typer.Argument(metavar="[KEY=V1,V2,...]...", help="Settings and values to try (default: the paper's grid)."),
     ] = None,
-    agent: Annotated[list[str] | None, typer.Option(help="Agents or controls, once for each.")] = None,
+    agent: Annotated[list[str] | None, typer.Option(help="An agent or control; give it once for each.")] = None,
     seeds: Annotated[int, typer.Option(help="Seeds of each setting.")] = 20,
-    top: Annotated[int, typer.Option(help="So many of the best settings are run again.")] = 5,
-    confirm: Annotated[int, typer.Option(help="On so many fresh seeds; 0 for not at all.")] = 200,
+    top: Annotated[int, typer.Option(help="How many of the best settings are run again.")] = 5,
+    confirm: Annotated[int, typer.Option(help="On how many fresh seeds; 0 for not at all.")] = 200,
     steps: Annotated[int | None, typer.Option(help="Length of a run (default: as in the paper).")] = None,
     halving: Annotated[bool, typer.Option("--halving", help="Successive halving: few seeds for most.")] = False,
     budget: Annotated[str | None, typer.Option(help="Stop after 90s, 10m or 2h; run again to continue.")] = None,
@@ -37,59 +51,58 @@ def sweep(
 ) -> None:
     """Try a grid of settings, and confirm the best on fresh seeds, because the best of many noisy means flatters."""
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from spie.rewards import load_rewards
-    from spie.search import sweep as sweeps
+    from spie.paper.sweeps import searches
+    from spie.runs.user_code import load_rewards
+    from spie.search.sweep import OutOfTime, Plan, size
+    from spie.search.sweep import sweep as run_sweep
 
     for file in rewards or ():
         load_rewards(file)
     console = Console(stderr=True)
-    chosen = sweeps.parse(values or [])
-    n, seconds = sweeps.size(sweeps.plan(where, agent or [], chosen, seeds, steps))
+    tried = searches(where, agent or [], parse_choices(values or []), steps)
+    seconds_left = None if budget is None else parse_duration(budget)
+    n, seconds = size(tried, seeds)
     cost = f"at most {max(1, seconds):,.0f} s on this machine and some 2 s for each new kernel"
     console.print(f"[bold]{where}[/]: {n:,} settings x {seeds} seeds, {cost}", highlight=False, soft_wrap=True)
-    columns = (TextColumn("  {task.percentage:3.0f} %"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        bar = progress.add_task("")
-        try:
-            table = sweeps.sweep(
-                where,
-                agent or (),
-                seeds=seeds,
-                top=top,
-                confirm=confirm,
-                steps=steps,
-                halving=halving,
-                budget=None if budget is None else sweeps.duration(budget),
-                on=on,
-                address=address,
-                results=results,
-                yes=yes,
-                progress=lambda done, total: progress.update(bar, completed=done, total=total),
-                **chosen,
+    try:
+        with _bar(console, "{task.percentage:3.0f} %") as progress:
+            table = run_sweep(
+                tried, Plan(seeds, top, confirm, halving, seconds_left, on, address, results, yes, progress)
             )
-        except sweeps.OutOfTime as stop:
-            console.print(f"unfinished: {stop}", highlight=False)
-            return
+    except OutOfTime as stop:
+        console.print(f"unfinished: {stop}", highlight=False)
+        return
     if output is not None:
         table.write(output)
     _print_sweep(table, top)
 
 
-def _print_sweep(table: "Table", top: int) -> None:
+@contextmanager
+def _bar(console: "Console", text: str) -> "Iterator[Callable[[float, float], None]]":
+    """A bar on a terminal; gives what is to be told how much is done, and of how much."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    with Progress(
+        TextColumn(f"  {text}"), BarColumn(), TimeRemainingColumn(), console=console, transient=True
+    ) as progress:
+        bar = progress.add_task("")
+        yield lambda done, total: progress.update(bar, completed=done, total=total)
+
+
+def _print_sweep(table: "SweepTable", top: int) -> None:
     """The best settings of each agent, and how they were found."""
     from itertools import groupby
 
     from rich.console import Console
-    from rich.table import Table as Grid
+    from rich.table import Table
 
     console = Console(width=None if sys.stdout.isatty() else 160)
     headings = {"mean": "mean of the search", "confirmed_mean": "confirmed", "se": "± se", "confirmed_se": "± se"}
     for (env, agent), group in groupby(table.rows(), lambda row: (row["env"], row["agent"])):
         rows = list(group)
         names = [n for n in table if n not in ("env", "agent") and any(row[n] is not None for row in rows)]
-        shown = Grid(title=f"{env}, {agent}: {table.measure}", title_justify="left", box=None)
+        shown = Table(title=f"{env}, {agent}: {table.measure}", title_justify="left", box=None)
         for name in names:
             shown.add_column(headings.get(name, name), justify="right")
         for row in rows[: max(1, top)]:
@@ -101,54 +114,44 @@ def _print_sweep(table: "Table", top: int) -> None:
 def _cell(name: str, value: Any) -> str:
     if value is None:
         return "-"
-    return (
-        f"{value:,.0f}" if name.endswith(("mean", "se")) else f"{value:g}" if isinstance(value, float) else str(value)
-    )
+    if name.endswith(("mean", "se")):
+        return number(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 @app.command()
 def tune(
     agent: Annotated[str, typer.Argument(metavar="NAME", help="An agent: linear-q-sf-pf, dqn-sf-pf, sarsa-srr, ...")],
+    settings: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings of the agent that are not tuned.")
+    ] = None,
     env: Annotated[
-        str | None,
-        typer.Option(help="Task: riverswim, mountain-car, four-rooms, ... (default: by the agent)."),
+        str | None, typer.Option(help="Task: riverswim, mountain-car, four-rooms, ... (default: by the agent's kind).")
     ] = None,
     trials: Annotated[int, typer.Option(help="Settings to try in all, those in the journal included.")] = 30,
     seeds: Annotated[int, typer.Option(help="Seeds of a trial; it is given up after some where it falls behind.")] = 5,
     confirm: Annotated[int, typer.Option(help="Fresh seeds for the best, and for the settings as they were.")] = 20,
-    steps: Annotated[int | None, typer.Option(help="Length of a run or episode (default: as in the paper).")] = None,
-    episodes: Annotated[int, typer.Option(help="Of a run, on tasks of episodes.")] = 300,
+    steps: Annotated[int | None, typer.Option(help="Length of a run or episode (default: by the task).")] = None,
+    episodes: Annotated[
+        int | None, typer.Option(help="Of a run, on tasks of episodes (default on continuous tasks: 300).")
+    ] = None,
     journal: Annotated[
         Path | None, typer.Option(help="Where the search is kept (default: tune-NAME-ENV.journal).")
     ] = None,
 ) -> None:
     """Tune an agent where a grid is hopeless (Optuna); a search that was stopped continues."""
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from spie.search.tune import tune as tuned
+    from spie.search import tune as tuning
 
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    usual = {"linear": "mountain-car", "dqn": "four-rooms", "rnd": "four-rooms"}
-    where = env or usual.get(agent.partition("-")[0], "riverswim")
+    where = env or tuning.usual_task(agent)
     console.print(f"[bold]{agent}[/] on {where}: {trials} trials of up to {seeds} seeds")
-    columns = (TextColumn("  {task.completed}/{task.total}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        bar = progress.add_task("", total=trials)
-        found = tuned(
-            agent,
-            where,
-            trials,
-            seeds=seeds,
-            confirm=confirm,
-            steps=steps,
-            episodes=episodes,
-            journal=journal,
-            progress=lambda done, total: progress.update(bar, completed=done, total=total),
-        )
-    best, mean, se, untuned, untuned_se = (
-        f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.3g}"
-        for x in (found.searched, found.mean, found.se, found.default_mean, found.default_se)
+    how: dict[str, Any] = {"seeds": seeds, "confirm": confirm, "steps": steps, "episodes": episodes, "journal": journal}
+    with _bar(console, "{task.completed}/{task.total}") as progress:
+        found = tuning.tune(agent, where, trials, **how, progress=progress, **parse_assignments(settings or []))
+    best, mean, se, untuned, untuned_se = map(
+        number, (found.searched, found.mean, found.se, found.default_mean, found.default_se)
     )
     print(f"{found.finished} trials, {found.pruned} of them given up early; best mean of the search {best}")
     print(

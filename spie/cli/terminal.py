@@ -1,6 +1,8 @@
 """What commands share: the application, options, consoles, times and KEY=VALUE words."""
 
 import json
+import math
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,18 +26,50 @@ Rewards = Annotated[list[Path] | None, typer.Option(help="A file of yours that d
 Address = Annotated[str | None, typer.Option(help="Of a Ray cluster (default: Ray on this machine).")]
 
 
-def parse_assignments(words: list[str]) -> dict[str, Any]:
-    """key=value ..., with numbers, true, false and null as JSON has them."""
-    values = {}
+def parse_assignments(words: Iterable[str], example: str = "beta=0.1") -> dict[str, Any]:
+    """key=value ...: a number, true, false, null, a list such as [1, 2], or else a word."""
+    return {key: _value(text) for key, text in _pairs(words, example)}
+
+
+def parse_choices(words: Iterable[str], example: str = "alpha=0.1,0.5") -> dict[str, tuple[Any, ...]]:
+    """key=value,value ...: for each key its values, as above, each once."""
+    return {
+        key: tuple(dict.fromkeys(_value(part.strip()) for part in text.split(",") if part.strip()))
+        for key, text in _pairs(words, example)
+    }
+
+
+def _pairs(words: Iterable[str], example: str) -> Iterator[tuple[str, str]]:
+    seen = set()
     for word in words:
         key, equals, text = word.partition("=")
         if not equals or not key.isidentifier():
-            raise ValueError(f'"{word}" is no setting; settings are key=value, such as beta=0.1')
+            raise ValueError(f'"{word}" is no setting; settings are key=value, such as {example}')
+        if key in seen:
+            raise ValueError(f"{key} is given twice; write it once, such as {example}")
+        seen.add(key)
+        yield key, text
+
+
+def _value(text: str) -> Any:
+    for read in (json.loads, int, float):  # JSON has no .5
         try:
-            values[key] = json.loads(text)
-        except json.JSONDecodeError:
-            values[key] = text
-    return values
+            return read(text)
+        except ValueError:
+            pass
+    return {"true": True, "false": False, "null": None}.get(text.lower(), text)
+
+
+def parse_duration(text: str) -> float:
+    """Seconds in 90s, 10m or 2h."""
+    unit = {"s": 1, "m": 60, "h": 3600}.get(text[-1:])
+    try:
+        seconds = float(text[:-1] if unit else text) * (unit or 1)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise ValueError(f'"{text}" is no time; write it as 90s, 10m or 2h')
+    return seconds
 
 
 def error_console() -> "Console":
@@ -49,3 +83,8 @@ def duration(seconds: float) -> str:
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def number(x: float) -> str:
+    """Whole from a thousand on, below with three digits that count."""
+    return f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.3g}"

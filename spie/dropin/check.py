@@ -1,6 +1,5 @@
 """`check_reward`: is an intrinsic reward sound? In the manner of Gymnasium's check_env, for what learns on the way."""
 
-import contextlib
 import copy
 import dataclasses
 import functools
@@ -15,9 +14,10 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from numpy.typing import NDArray
 
-from spie.dropin.bonus import RND, Bonus, IntrinsicReward, Settings, VectorIntrinsicReward, env_name
+from spie.dropin.bonus import RND, Bonus, Settings, env_name
+from spie.dropin.gymnasium import IntrinsicReward, VectorIntrinsicReward
 from spie.representations import fr, pr, sr, stationary
-from spie.rewards import get_reward
+from spie.rewards import get_reward, quantities
 from spie.tasks import grid
 from spie.tasks.mdp import MDP, MDPEnv
 
@@ -27,8 +27,8 @@ MANY = 1e12  # visits to a state "in the end"
 NEARLY = 0.01  # below this share of its size at first, a spread counts as none
 LARGE = 100.0  # a size that drowns rewards of about 1
 
-
-Step: TypeAlias = tuple[Any, Any, bool]  # action, next state, whether it terminated
+Played: TypeAlias = tuple[Any, Any, bool]  # action, next state, whether it terminated
+Verdict: TypeAlias = tuple[str, str]  # "ok" or "note", and what was found
 
 
 class Finding(NamedTuple):
@@ -43,12 +43,42 @@ class Finding(NamedTuple):
 class Recording:
     """What a uniform random policy met in an environment."""
 
-    episodes: list[tuple[Any, list[Step]]]  # the first state, and the steps from there
-    extrinsic: NDArray[np.float64]
+    episodes: list[tuple[Any, list[Played]]]  # the first state, and the steps from there
+    extrinsic: NDArray[np.float64]  # rewards of the environment itself, one a step
 
     @property
     def n_steps(self) -> int:
-        return sum(len(steps) for _, steps in self.episodes)
+        return len(self.extrinsic)
+
+
+@dataclass(frozen=True)
+class CheckedReward:
+    """A reward with its settings on an environment, and what happens there; nothing learns but what is made here."""
+
+    env: gym.Env[Any, Any]
+    settings: Settings
+    features: Callable[[Any], Any] | None
+    steps: int
+    seed: int
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments of a wrapper, beside its environment."""
+        return {**dataclasses.asdict(self.settings), "features": self.features}
+
+    def fresh(self, n: int = 1) -> Bonus:
+        """The bonus of n environments, which has not learned anything yet."""
+        spaces = self.env.observation_space, self.env.action_space
+        return Bonus(env_name(self.env), *spaces, n, self.settings, self.features)
+
+    @functools.cached_property
+    def recording(self) -> Recording:
+        return record(IntrinsicReward(self.env, **self.options), self.steps, self.seed)
+
+    @functools.cached_property
+    def raw(self) -> NDArray[np.float64]:
+        """The bonuses of the recording [steps], before any scaling."""
+        return replay(self.fresh(), self.recording)
 
 
 def check_reward(
@@ -59,77 +89,42 @@ def check_reward(
     env: by default the wrapper's own; for a name a maze of two rooms, or MountainCar where the reward needs features.
     Raises ValueError where the reward is at fault; a note is worth knowing and no fault. Nothing learns but copies.
     """
-    name = reward if isinstance(reward, str) else reward.bonus.reward.name
+    if steps < 1:
+        raise ValueError(f"check_reward: steps must be 1 or more, not {steps}")
     if isinstance(reward, str):
-        settings, features = Settings(reward), None
-        if env is None:
-            on_tables = reward != RND.name and get_reward(reward).on_tables
-            env = MDPEnv(grid("cluster-simple"), max_steps=500) if on_tables else gym.make("MountainCar-v0")
+        checked = CheckedReward(env or _usual_env(reward), Settings(reward), None, steps, seed)
     else:
-        settings, features, env = reward.bonus.settings, reward.features, env or reward.env
-
-    def fresh(n: int = 1) -> Bonus:
-        assert env is not None
-        return Bonus(label, env.observation_space, env.action_space, n, settings, features)
-
-    label = env_name(env)
-    options = {**dataclasses.asdict(settings), "features": features}
+        checked = CheckedReward(env or reward.env, reward.bonus.settings, reward.bonus.features, steps, seed)
     findings: list[Finding] = []
-
-    @contextlib.contextmanager
-    def checking(check: str) -> Iterator[Callable[[str, str], None]]:
-        said: list[tuple[str, str]] = []
+    for check, verdicts in CHECKS.items():
         try:
-            yield lambda verdict, found: said.append((verdict, found))
+            findings += [Finding(check, *verdict) for verdict in verdicts(checked)]
         except (ValueError, TypeError, AssertionError) as error:
-            said[:] = [("FAULT", str(error).partition("\n")[0])]
-        findings.extend(Finding(check, *line) for line in said)
-
-    recording, raw = Recording([], np.zeros(0)), np.zeros(0)
-    with checking("episodes") as say:
-        recording = record(IntrinsicReward(env, **options), steps, seed)
-        ended = sum(played[-1][2] for _, played in recording.episodes if played)
-        cut = len(recording.episodes) - ended
-        say("ok", f"{recording.n_steps} steps in {len(recording.episodes)} episodes: {ended} ended, {cut} cut off")
-    if recording.n_steps:
-        with checking("finite numbers") as say:
-            raw = replay(fresh(), recording)
-            say("ok", f"{len(raw)} bonuses, one number each")
-    if len(raw):
-        with checking("repeats") as say:
-            assert np.allclose(raw, replay(fresh(), recording), rtol=1e-6), (
-                "the same steps give other bonuses: it depends on more than what it asks for"
-            )
-            say("ok", "the same steps give the same bonuses")
-        with checking(f"1 and {STREAMS} environments") as say:
-            _check_order(fresh, recording)
-            say("ok", "in any order the same bonuses")
-        with checking("episode edges") as say:
-            say(*_edges(env, options, seed))
-        findings += _scale(raw, recording.extrinsic, settings)
-        with checking("terms") as say:
-            for verdict, found in _terms(fresh(), recording):
-                say(verdict, found)
-        with checking("in the end") as say:
-            say(*_in_the_end(env, fresh, recording, raw))
-        with checking("speed") as say:
-            say("ok", f"{_microseconds(fresh, recording):.1f} microseconds a step, on top of the environment")
-    _print(f'reward "{name}" on {label}', findings)
+            findings.append(Finding(check, "FAULT", str(error).partition("\n")[0]))
+            if verdicts in (_episodes, _finite_numbers):
+                break  # there is nothing to go on
+    name = checked.settings.reward
+    _print(f'reward "{name}" on {env_name(checked.env)}', findings)
     if faults := [finding for finding in findings if finding.verdict == "FAULT"]:
         raise ValueError(f'reward "{name}": {"; ".join(f"{fault.check}: {fault.found}" for fault in faults)}')
     return findings
 
 
+def _usual_env(reward: str) -> gym.Env[Any, Any]:
+    on_tables = reward != RND.name and get_reward(reward).on_tables
+    return MDPEnv(grid("cluster-simple"), max_steps=500) if on_tables else gym.make("MountainCar-v0")
+
+
 def record(env: IntrinsicReward, steps: int, seed: int) -> Recording:
     """Play at random; the wrapper must pay the sum of what it says, and leave observations and info alone."""
     env.action_space.seed(seed)
-    episodes: list[tuple[Any, list[Step]]] = []
+    episodes: list[tuple[Any, list[Played]]] = []
     extrinsic: list[float] = []
     options: dict[str, Any] = {"seed": seed}
     while sum(len(played) for _, played in episodes) < steps:
         observation, _ = env.reset(**options)
         options = {}
-        played: list[Step] = []
+        played: list[Played] = []
         episodes.append((env.bonus.encode(observation), played))
         over = False
         while not over and len(extrinsic) < steps:
@@ -156,21 +151,32 @@ def replay(bonus: Bonus, recording: Recording) -> NDArray[np.float64]:
     return np.array(raw)
 
 
-def _check_order(fresh: Callable[[int], Bonus], recording: Recording) -> None:
-    """Deal the episodes out to several environments, straight and turned round."""
-    streams: list[list[Any]] = [[] for _ in range(STREAMS)]
-    for e, (first, played) in enumerate(recording.episodes):
-        s = first
-        for action, s_next, ends in played:
-            streams[e % STREAMS].append((s, action, s_next, ends))
-            s = s_next
-    if len(recording.episodes) < STREAMS:  # cut what there is into pieces
-        whole = [step for stream in streams for step in stream]
-        streams = [whole[i * len(whole) // STREAMS : (i + 1) * len(whole) // STREAMS] for i in range(STREAMS)]
+def _episodes(checked: CheckedReward) -> Iterator[Verdict]:
+    """Does the wrapper pay the sum of what it says?"""
+    episodes = checked.recording.episodes
+    ended = sum(played[-1][2] for _, played in episodes if played)
+    found = f"{checked.recording.n_steps} steps in {len(episodes)} episodes"
+    yield "ok", f"{found}: {ended} terminated, {len(episodes) - ended} truncated"
+
+
+def _finite_numbers(checked: CheckedReward) -> Iterator[Verdict]:
+    yield "ok", f"{len(checked.raw)} bonuses, one number each"
+
+
+def _repeats(checked: CheckedReward) -> Iterator[Verdict]:
+    assert np.allclose(checked.raw, replay(checked.fresh(), checked.recording), rtol=1e-6), (
+        "the same steps give other bonuses: it depends on more than what it asks for"
+    )
+    yield "ok", "the same steps give the same bonuses"
+
+
+def _order(checked: CheckedReward) -> Iterator[Verdict]:
+    """Is the bonus the same whichever environment a step is taken in?"""
+    streams = _dealt(checked.recording)
     length = min(200, *map(len, streams))
     found = []
     for order in (list(range(STREAMS)), list(reversed(range(STREAMS)))):
-        bonus, raw = fresh(STREAMS), []
+        bonus, raw = checked.fresh(STREAMS), []
         for t in range(length):
             states, *steps = zip(*(streams[i][t] for i in order), strict=True)
             for i in range(STREAMS):
@@ -180,14 +186,31 @@ def _check_order(fresh: Callable[[int], Bonus], recording: Recording) -> None:
         found.append(np.array(raw))
     straight, turned = found
     assert np.allclose(straight, turned, rtol=1e-3, atol=1e-12), "the bonus depends on the order of the environments"
+    yield "ok", "in any order the same bonuses"
 
 
-def _edges(env: gym.Env[Any, Any], options: dict[str, Any], seed: int) -> tuple[str, str]:
+def _dealt(recording: Recording) -> list[list[Any]]:
+    """The steps (s, action, s', terminated) of a recording, its episodes dealt out to several environments."""
+    streams: list[list[Any]] = [[] for _ in range(STREAMS)]
+    for e, (first, played) in enumerate(recording.episodes):
+        s = first
+        for action, s_next, ends in played:
+            streams[e % STREAMS].append((s, action, s_next, ends))
+            s = s_next
+    if len(recording.episodes) < STREAMS:  # divide what there is into pieces
+        whole = [step for stream in streams for step in stream]
+        streams = [whole[i * len(whole) // STREAMS : (i + 1) * len(whole) // STREAMS] for i in range(STREAMS)]
+    return streams
+
+
+def _edges(checked: CheckedReward) -> Iterator[Verdict]:
     """The same actions in the environment alone and in a vector, which resets itself in one of three ways."""
+    env, options, seed = checked.env, checked.options, checked.seed
     try:
         copies = [copy.deepcopy(env) for _ in range(1 + len(AutoresetMode))]
     except Exception as error:  # whatever an environment holds that cannot be copied
-        return "note", f"not checked, for the environment cannot be copied ({type(error).__name__})"
+        yield "note", f"not checked, for the environment cannot be copied ({type(error).__name__})"
+        return
     env.action_space.seed(seed)
     actions = [env.action_space.sample() for _ in range(EDGE_STEPS)]
     alone = IntrinsicReward(copies[0], **options)
@@ -205,48 +228,45 @@ def _edges(env: gym.Env[Any, Any], options: dict[str, Any], seed: int) -> tuple[
         vector.reset(seed=seed)
         found: list[float] = []
         while len(found) < len(actions):
-            _, _, ended, cut, info = vector.step(np.array([actions[len(found)]]))
+            _, _, ended, stopped, info = vector.step(np.array([actions[len(found)]]))
             found += info["intrinsic_reward"][info["_intrinsic_reward"]].tolist()
-            if mode == AutoresetMode.DISABLED and (ended | cut).any():
-                vector.reset(options={"reset_mask": ended | cut})
+            if mode == AutoresetMode.DISABLED and (ended | stopped).any():
+                vector.reset(options={"reset_mask": ended | stopped})
         assert np.allclose(found, expected, rtol=1e-6), f"paid differently in a vector with autoreset {mode.value}"
-    return "ok", f"{resets} episodes, reset by hand and in three ways by a vector: the same bonuses"
+    yield "ok", f"{resets} episodes, reset by hand and in three ways by a vector: the same bonuses"
 
 
 def _given(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
     return env
 
 
-def _scale(raw: NDArray[np.float64], extrinsic: NDArray[np.float64], settings: Settings) -> list[Finding]:
+def _scale(checked: CheckedReward) -> Iterator[Verdict]:
+    raw, settings = checked.raw, checked.settings
     size = float(np.sqrt(np.mean(raw**2)))
     found = f"root mean square {size:.3g}, from {raw.min():.3g} to {raw.max():.3g}; times beta {settings.beta:g}"
     paid = abs(settings.beta) * size * (1 if not settings.normalise else 1 / max(size, 1e-300))
-    largest = float(np.abs(extrinsic).max())
+    largest = float(np.abs(checked.recording.extrinsic).max())
     is_large = paid > LARGE * max(largest, 1.0)
     cure = f"; that is {paid:.3g} a step, against {largest:.3g} of the environment: lower beta, or normalise=True"
-    findings = [Finding("scale", "note" if is_large else "ok", found + cure * is_large)]
-    if size > 0 and raw.max() <= 0:
-        why = "never positive: Q = 0 is optimistic for it, and an agent that can end an episode early may do so"
-        findings.append(Finding("sign", "note", why))
-    elif size > 0 and raw.min() >= 0:
-        findings.append(Finding("sign", "note", "never negative: an agent gains by not ending an episode"))
-    return findings
+    yield "note" if is_large else "ok", found + cure * is_large
 
 
-def _terms(bonus: Bonus, recording: Recording) -> Iterator[tuple[str, str]]:
+def _sign(checked: CheckedReward) -> Iterator[Verdict]:
+    raw = checked.raw
+    if raw.any() and raw.max() <= 0:
+        yield "note", "never positive: Q = 0 is optimistic for it, and an agent that can end an episode early may do so"
+    elif raw.any() and raw.min() >= 0:
+        yield "note", "never negative: an agent gains by not ending an episode"
+
+
+def _terms(checked: CheckedReward) -> Iterator[Verdict]:
     """Does each number that the reward asks for change what it pays?"""
+    bonus = checked.fresh()
     needs, function = bonus.reward.needs, bonus.reward.function
     if not needs:
         yield "ok", "it asks for nothing"
         return
-    values: list[Sequence[float]] = []
-    for first, played in recording.episodes:
-        s = first
-        bonus.begin(0, first)
-        for action, s_next, ends in played:
-            values.append(bonus.learner.step(s, bonus.action(action), s_next, 0.0 if ends else 1.0))
-            s = s_next
-    table = np.array(values)
+    table = _quantities(bonus, checked.recording)
 
     def paid(rows: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.array([float(function(*row)) for row in rows.tolist()])
@@ -267,23 +287,37 @@ def _terms(bonus: Bonus, recording: Recording) -> Iterator[tuple[str, str]]:
         yield "ok", f"{', '.join(useful)}: each makes a difference"
 
 
-def _in_the_end(
-    env: gym.Env[Any, Any], fresh: Callable[[], Bonus], recording: Recording, raw: NDArray[np.float64]
-) -> tuple[str, str]:
+def _quantities(bonus: Bonus, recording: Recording) -> NDArray[np.float64]:
+    """What the reward asks for at every step of a recording [steps, needs]."""
+    values: list[Sequence[float]] = []
+    for first, played in recording.episodes:
+        s = first
+        bonus.begin(0, first)
+        for action, s_next, ends in played:
+            values.append(bonus.learner.step(s, bonus.action(action), s_next, 0.0 if ends else 1.0))
+            s = s_next
+    return np.array(values)
+
+
+def _in_the_end(checked: CheckedReward) -> Iterator[Verdict]:
     """Does the bonus become the same everywhere once the representation is learned?"""
-    bonus, size = fresh(), float(np.ptp(raw))
+    bonus, raw = checked.fresh(), checked.raw
+    size = float(np.ptp(raw))
     if size == 0:
-        return "note", f"it is {raw[0]:g} at every step: a control, it tells no step from another"
-    exact = _exact(env, bonus)
+        yield "note", f"it is {raw[0]:g} at every step: a control, it tells no step from another"
+        return
+    exact = _exact(checked.env, bonus)
     if exact is not None:
         spread, how = float(np.ptp(exact)), "exact representation of the random walk"
     else:
         for _ in range(5):
-            last = replay(bonus, recording)
+            last = replay(bonus, checked.recording)
         spread, how = float(np.ptp(last)), "the same steps learned from five times"
+    compared = f"({how}: spread {spread:.2g}, at first {size:.2g})"
     if spread < NEARLY * size:
-        return "note", f"becomes constant as it is learned ({how}: spread {spread:.2g}, at first {size:.2g})"
-    return "ok", f"still tells steps apart when it is learned ({how}: spread {spread:.2g}, at first {size:.2g})"
+        yield "note", f"becomes constant as it is learned {compared}"
+    else:
+        yield "ok", f"still tells steps apart when it is learned {compared}"
 
 
 def _exact(env: gym.Env[Any, Any], bonus: Bonus) -> NDArray[np.float64] | None:
@@ -295,21 +329,15 @@ def _exact(env: gym.Env[Any, Any], bonus: Bonus) -> NDArray[np.float64] | None:
         return None
     if mdp.n_states > 1000 or not bonus.reward.on_tables or not isinstance(env.observation_space, gym.spaces.Discrete):
         return None
-    gamma, P, ends = bonus.settings.gamma_sr, mdp.transition(), mdp.terminal[0]
-    gamma_pr = gamma if bonus.settings.gamma_pr is None else bonus.settings.gamma_pr
+    rates, P, ends = bonus.settings.rates, mdp.transition(), mdp.terminal[0]
     terminal = ends if ends.any() else None
     s, s_next = np.nonzero((P > 0) & ~ends[:, None])
-    of: dict[str, NDArray[Any]] = {}
     try:
-        M, F, visits = sr(P, gamma, terminal), fr(P, gamma, terminal), MANY * stationary(P)
-        if any(need.startswith("N_") for need in bonus.reward.needs):
-            N = pr(P, gamma_pr, terminal)
-            of |= {"N_next": N[s, s_next], "N_col_next": N.sum(axis=0)[s_next]}
+        M, F, visits = sr(P, rates.gamma_sr, terminal), fr(P, rates.gamma_sr, terminal), MANY * stationary(P)
+        N = pr(P, rates.gamma_pr, terminal) if any(need.startswith("N_") for need in bonus.reward.needs) else None
     except ValueError:  # no unique or no positive stationary distribution
         return None
-    of |= {"M_next": M[s, s_next], "M_row": M.sum(axis=1)[s], "M_col_next": M.sum(axis=0)[s_next]}
-    of |= {"F_row": F.sum(axis=1)[s], "F_row_next": F.sum(axis=1)[s_next], "visits": visits[s]}
-    of["visits_next"] = visits[s_next]
+    of = quantities(M, F, N, visits, s, s_next)
     columns = [of[need].tolist() for need in bonus.reward.needs]
     with np.errstate(all="ignore"):
         try:
@@ -319,15 +347,29 @@ def _exact(env: gym.Env[Any, Any], bonus: Bonus) -> NDArray[np.float64] | None:
     return exact if np.isfinite(exact).all() else None
 
 
-def _microseconds(fresh: Callable[[], Bonus], recording: Recording) -> float:
+def _speed(checked: CheckedReward) -> Iterator[Verdict]:
     """CPU time a step, the best of three replays; what reading an observation costs is left out."""
     best = math.inf
     for _ in range(3):
-        bonus = fresh()
+        bonus = checked.fresh()
         begin = time.process_time()
-        replay(bonus, recording)
+        replay(bonus, checked.recording)
         best = min(best, time.process_time() - begin)
-    return 1e6 * best / recording.n_steps
+    yield "ok", f"{1e6 * best / checked.recording.n_steps:.1f} microseconds a step, on top of the environment"
+
+
+CHECKS: dict[str, Callable[[CheckedReward], Iterator[Verdict]]] = {
+    "episodes": _episodes,
+    "finite numbers": _finite_numbers,
+    "repeats": _repeats,
+    f"1 and {STREAMS} environments": _order,
+    "episode edges": _edges,
+    "scale": _scale,
+    "sign": _sign,
+    "terms": _terms,
+    "in the end": _in_the_end,
+    "speed": _speed,
+}
 
 
 def _print(title: str, findings: Sequence[Finding]) -> None:

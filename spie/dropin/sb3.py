@@ -10,7 +10,6 @@ An off-policy agent may keep the environment's own rewards and compute the bonus
 """
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,43 +20,37 @@ try:
     from stable_baselines3.common.buffers import ReplayBuffer as PlainReplayBuffer
     from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.type_aliases import ReplayBufferSamples
-    from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize, unwrap_vec_wrapper
+    from stable_baselines3.common.vec_env import VecEnvWrapper, VecNormalize, unwrap_vec_wrapper
 except ImportError as error:
     raise ImportError('spie.sb3 needs Stable-Baselines3: pip install "spie-rl[sb3]"') from error
 
-from spie.dropin.bonus import Bonus, Kept, Settings, env_name
+from spie.dropin.bonus import Bonus, WithBonus
 
 NOT_ATTACHED = "spie.sb3.ReplayBuffer has no bonus: call env.attach(model) once the model is built or loaded"
 
 
-class IntrinsicReward(Kept, VecEnvWrapper):
-    """`spie.IntrinsicReward` for Stable-Baselines3: agents learn on the sum, ep_rew_mean stays the environment's own.
+class VecIntrinsicReward(WithBonus, VecEnvWrapper):
+    """`spie.sb3.IntrinsicReward`: what `spie.IntrinsicReward` is for Gymnasium, with the same arguments.
 
-    Put it below VecNormalize and other wrappers that change observations or rewards.
+    Agents learn on the sum of both rewards; rollout/ep_rew_mean stays the environment's own. Put it below VecNormalize
+    and other wrappers that change observations or rewards.
     """
 
-    def __init__(
-        self,
-        venv: VecEnv,
-        reward: str,
-        beta: float = 1.0,
-        *,
-        features: Callable[[Any], Any] | None = None,
-        learn: bool = True,
-        **options: Any,
-    ) -> None:
-        super().__init__(venv)
-        settings, spaces = Settings(reward, beta, **options), (self.observation_space, self.action_space)
-        self.bonus = Bonus(env_name(venv), *spaces, self.num_envs, settings, features, learn)
-        self.began = time.time()
-        self.intrinsic_reward: NDArray[np.float64] = np.zeros(self.num_envs)  # of the last step, before beta
-        self.returns, self.lengths = np.zeros(self.num_envs), np.zeros(self.num_envs, np.int64)  # of each episode
+    began = 0.0  # when the environments were first reset
+    intrinsic_reward: NDArray[np.float64]  # of each environment at the last step, before beta
+    returns: NDArray[np.float64]  # of the episodes that are under way, without the bonus
+    lengths: NDArray[np.int64]
+
+    def _spaces(self) -> tuple[Any, Any, int]:
+        return self.observation_space, self.action_space, self.num_envs
 
     def reset(self) -> Any:
         observations = self.venv.reset()
         for i, s in enumerate(self.bonus.encode_all(observations, self.num_envs)):
             self.bonus.begin(i, s)
-        self.returns[:] = self.lengths[:] = 0
+        self.intrinsic_reward, self.returns = np.zeros((2, self.num_envs))
+        self.lengths = np.zeros(self.num_envs, np.int64)
+        self.began = self.began or time.time()
         return observations
 
     def step_async(self, actions: NDArray[Any]) -> None:
@@ -103,7 +96,7 @@ class IntrinsicReward(Kept, VecEnvWrapper):
 class ReplayBuffer(PlainReplayBuffer):
     """Keeps the environment's own reward; the bonus is computed when a batch is drawn, by what is known by then."""
 
-    bonus: Bonus | None = None  # given by `IntrinsicReward.attach`
+    bonus: Bonus | None = None  # given by `VecIntrinsicReward.attach`
     transposed = False  # agents put the channels of an image first
 
     def add(self, obs: Any, next_obs: Any, action: Any, reward: Any, done: Any, infos: list[dict[str, Any]]) -> None:
@@ -119,7 +112,7 @@ class ReplayBuffer(PlainReplayBuffer):
         obs, actions = self.observations[at], self.actions[at]
         next_obs = self.observations[after] if self.optimize_memory_usage else self.next_observations[at]
         seen = [np.moveaxis(images, 1, -1) if self.transposed else images for images in (obs, next_obs)]
-        rewards = self.bonus.look(seen[0], actions[:, 0], seen[1])
+        rewards = self.bonus.query(seen[0], actions[:, 0], seen[1])
         if not self.bonus.settings.replace:
             rewards += self.rewards[at]
         data = (
@@ -132,7 +125,7 @@ class ReplayBuffer(PlainReplayBuffer):
         return ReplayBufferSamples(*map(self.to_torch, data))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the bonus, which keeps its own state: `IntrinsicReward.save`."""
+        """Without the bonus, which keeps its own state: `VecIntrinsicReward.save`."""
         return {name: value for name, value in self.__dict__.items() if name != "bonus"}
 
 
@@ -140,10 +133,10 @@ class LogIntrinsicReward(BaseCallback):
     """Writes intrinsic/raw_mean, intrinsic/scaled_mean, intrinsic/beta and explore/coverage to the agent's log."""
 
     def _on_training_start(self) -> None:
-        found = unwrap_vec_wrapper(self.training_env, IntrinsicReward)
+        found = unwrap_vec_wrapper(self.training_env, VecIntrinsicReward)
         if found is None:
             raise ValueError("LogIntrinsicReward: the agent's environment has no spie.sb3.IntrinsicReward")
-        self.wrapper: IntrinsicReward = found
+        self.wrapper: VecIntrinsicReward = found
 
     def _on_step(self) -> bool:
         bonus = self.wrapper.bonus

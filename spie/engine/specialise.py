@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from spie.files import write_whole
 from spie.rewards import QUANTITIES, Reward
 
 _HEADER = """\
@@ -140,12 +141,8 @@ def _load(text: str, given: tuple[tuple[str, Callable[..., Any]], ...]) -> types
         exec(compile(text, name, "exec"), module.__dict__)
         return module
     path = cache_folder() / f"{name}.py"
-    if not path.exists():  # under a temporary name first: another process may be writing the same file
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False) as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(file.name, path)
+    if not path.exists():
+        write_whole(path, text)  # another process may be writing the same file
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None

@@ -4,9 +4,9 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from spie.agents.sarsa.batch import Sarsa
+from spie.agents.sarsa.settings import Sarsa
 from spie.paper import published as paper
-from spie.search.grid import SettingsGrid, used
+from spie.search.grid import SettingsGrid
 
 
 def printed_grid(agent: str, s: Sarsa, measure: str = "reward") -> tuple[SettingsGrid, ...]:
@@ -17,7 +17,8 @@ def printed_grid(agent: str, s: Sarsa, measure: str = "reward") -> tuple[Setting
     start, changes no choice and is left as it is.
     """
     scaled = measure == "reward"
-    axes = {name: paper.SWEEP[name] for name in used(s) if name != "beta" or scaled}
+    used = [name for name in s.tuning_ranges(None) if name in paper.SWEEP]
+    axes = {name: paper.SWEEP[name] for name in used if name != "beta" or scaled}
     grids: Sequence[tuple[Sarsa, dict[str, Any]]] = [(s, axes)]
     if agent == "random":
         grids = [(s, {})]

@@ -57,9 +57,10 @@ class Store:
             self._connection.execute("PRAGMA synchronous = FULL")
             self._connection.execute("PRAGMA foreign_keys = ON")
             with self._transaction():
-                self._migrate()
+                self._begin()
 
-    def _migrate(self) -> None:
+    def _begin(self) -> None:
+        """Make the tables of a new file; refuse a file that is not ours or of another version."""
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
         if version == 0:
             if self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
@@ -71,10 +72,10 @@ class Store:
                 "or give another file with --results"
             )
         elif version < VERSION:
-            asked = ", ".join(self.asked_for()) or "nothing"
+            again = f"spie run {' '.join(self.asked_for())}" if self.asked_for() else "the same commands"
             raise StoreError(
-                f"{self.path} was written by spie 0.1.0, which knew runs by other ids; keep it or remove it, and run "
-                f"again what it holds ({asked}) with spie run, into another file with --results"
+                f"{self.path} was written by spie 0.1.0, whose runs have other ids; "
+                f"give another file with --results, or move this one away, and run again: {again}"
             )
         self._connection.execute(f"PRAGMA user_version = {VERSION}")
 
@@ -118,15 +119,17 @@ class Store:
     def save(
         self,
         run_id: str,
+        kind: str,
         spec: Mapping[str, Any],
         versions: Mapping[str, str],
         seconds: float,
         arrays: Mapping[str, NDArray[Any]],
-        kind: str = "trace",
     ) -> None:
         """Store a run whole, or not at all. A run that is there already stays as it is."""
         rows = []
         for name, array in arrays.items():
+            if array.dtype.hasobject:  # their bytes are addresses, which mean nothing later
+                raise ValueError(f"{name} is an array of Python objects, which cannot be stored; store plain numbers")
             data = zlib.compress(np.ascontiguousarray(array).tobytes(), 1)
             rows.append((run_id, name, array.dtype.str, json.dumps(array.shape), data))
         with self._clear_errors(), self._transaction():
@@ -163,7 +166,7 @@ class Store:
         return {"spec": json.loads(row[0]), "versions": json.loads(row[1]), "seconds": row[2], "stored": row[3]}
 
     def ask_for(self, experiment: str, seeds: int) -> None:
-        """Note that an experiment is wanted with so many seeds."""
+        """Note that an experiment is wanted, and with how many seeds."""
         with self._clear_errors(), self._transaction():
             self._connection.execute("INSERT OR REPLACE INTO experiments VALUES (?, ?)", (experiment, seeds))
 

@@ -1,43 +1,69 @@
-"""Many settings of one agent as a single value: a sweep is runs of these."""
+"""Many settings of one agent as a single value, and what they are compared by: a search is runs of these."""
 
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spie.agents.base import Agent, Keep, Replay, Seeds, Session, refuse
-from spie.agents.sarsa.batch import Sarsa, run_sarsa
+from spie.agents.base import Agent, Keep, Replay, Resources, Seeds, Session, changed, identity, refuse
 from spie.errors import unknown
-from spie.rewards import get_reward
-from spie.tasks.mdp import MDP
-from spie.trace import Scores, Trace
+from spie.tasks.base import Task
+from spie.trace import EpisodeTrace, Result, Scores, Trace
+
+Score = Callable[[Any], NDArray[np.float64]]  # of what a run left, one number a seed
 
 
 class Measure(NamedTuple):
-    """What a sweep compares settings by."""
+    """What settings are compared by: a number that is read off a run, by the kind of result that the run leaves."""
 
     title: str
-    of: Callable[[Trace], NDArray[np.float64]]  # [seeds]
-    sign: int  # 1: more is better
+    of: Mapping[str, Score]
+    sign: int = 1  # 1: more is better; -1: less is
+
+    def read(self, result: Result) -> NDArray[np.float64]:
+        """One number a seed."""
+        if result.kind not in self.of:
+            raise ValueError(f"{self.title} cannot be read off what this agent leaves; choose another measure")
+        return np.asarray(self.of[result.kind](result), np.float64)
 
 
+def _episode_steps(trace: Trace | EpisodeTrace) -> NDArray[np.float64]:
+    return np.asarray(trace.episode_steps.mean(axis=1))
+
+
+TRACE, EPISODES = Trace.kind, EpisodeTrace.kind
 MEASURES = {
-    "reward": Measure("total reward", lambda trace: trace.total_reward, 1),
-    "coverage": Measure("steps to see 99 % of the states", lambda trace: trace.steps_to(0.99), -1),
-    "episodes": Measure("steps an episode", lambda trace: trace.episode_steps.mean(axis=1), -1),
+    "reward": Measure(
+        "total reward", {TRACE: lambda t: t.total_reward, EPISODES: lambda t: t.episode_rewards.sum(axis=1)}
+    ),
+    "episode reward": Measure("reward an episode", {EPISODES: lambda t: t.episode_rewards.mean(axis=1)}),
+    "success": Measure("share of episodes that end by themselves", {EPISODES: lambda t: t.terminated.mean(axis=1)}),
+    "coverage": Measure("steps to see 99 % of the states", {TRACE: lambda t: t.steps_to(0.99)}, -1),
+    "episodes": Measure(
+        "steps an episode", dict.fromkeys((TRACE, EPISODES), lambda t: t.episode_steps.mean(axis=1)), -1
+    ),
 }
+
+
+def usual_measure(task: Any, episodes: int | None) -> str:
+    """What agents on a task are compared by, unless told otherwise."""
+    if task.kind == "continuous":
+        return "episode reward"
+    if episodes:
+        return "episodes"
+    return "coverage" if task.kind == "table" and not task.reward.any() else "reward"
 
 
 @dataclass(frozen=True)
 class SettingsGrid(Agent):
-    """Every combination of some values of an agent's settings, run side by side as lanes of the engine."""
+    """Every combination of some values of an agent's settings, run side by side where the agent can do so."""
 
-    base: Sarsa  # what all have in common
+    base: Any  # an Agent: what all have in common
     axes: tuple[tuple[str, tuple[Any, ...]], ...] = ()  # settings and their values; the last varies fastest
     measure: str = "reward"
     only: tuple[int, ...] | None = None  # of the combinations, by number; None for all
@@ -65,14 +91,18 @@ class SettingsGrid(Agent):
     @property
     def rewards(self) -> tuple[str, ...]:
         """The intrinsic rewards in use."""
-        return next((values for name, values in self.axes if name == "reward"), (self.base.reward,))
+        varied = [_settings(self.base, name, value) for name, values in self.axes for value in values]
+        return tuple(dict.fromkeys(reward for s in (self.base, *varied) for reward in s.rewards))
+
+    def changed_settings(self) -> dict[str, Any]:
+        return changed(self) | {"base": identity(self.base)}
 
     def combinations(self) -> list[tuple[Any, ...]]:
-        """The values of the axes, one tuple a settings."""
+        """The values of the axes, a tuple for each combination."""
         found = list(itertools.product(*(values for _, values in self.axes)))
         return found if self.only is None else [found[i] for i in self.only]
 
-    def settings(self) -> list[Sarsa]:
+    def settings(self) -> list[Any]:
         names = [name for name, _ in self.axes]
         return [dataclasses.replace(self.base, **dict(zip(names, c, strict=True))) for c in self.combinations()]
 
@@ -88,13 +118,20 @@ class SettingsGrid(Agent):
             axes = (*self.axes[:i], (name, values[k : k + each]), *self.axes[i + 1 :])
             yield from dataclasses.replace(self, axes=axes).split(most)
 
-    def seconds_per_step(self, task: MDP) -> float:
+    def seconds_per_step(self, task: Task) -> float:
         """About how long a step of all settings takes on one core, compiled."""
-        return len(self) * self.base.seconds_per_step(task)
+        return float(len(self) * self.base.seconds_per_step(task))
+
+    def memory(self, task: Task, steps: int, seeds: int) -> int:
+        return int(self.base.memory(task, steps, seeds))
+
+    def resources(self) -> Resources:
+        found: Resources = self.base.resources()
+        return found
 
     def run(
         self,
-        task: MDP,
+        task: Task,
         steps: int,
         seeds: Seeds = 1,
         *,
@@ -105,28 +142,13 @@ class SettingsGrid(Agent):
     ) -> Scores:
         """Run every combination on every seed, and keep one number of each."""
         refuse("a grid of settings", keep=keep != Keep(), replay=replay is not None)
-        traces = run_sarsa(self.settings(), task, steps, seeds, episodes=episodes, session=session)
-        of = MEASURES[self.measure].of
-        return Scores(traces[0].seeds, np.array([of(trace) for trace in traces], np.float64))
+        results = self.base.run_many(self.settings(), task, steps, seeds, episodes=episodes, session=session)
+        read = MEASURES[self.measure].read
+        return Scores(results[0].seeds, np.array([read(result) for result in results], np.float64))
 
 
-def _settings(base: Sarsa, name: str, value: Any) -> Sarsa:
+def _settings(base: Any, name: str, value: Any) -> Any:
     try:
         return dataclasses.replace(base, **{name: value})
     except TypeError:  # a word where a number belongs
         raise ValueError(f"{name} cannot be {value!r}") from None
-
-
-def used(s: Sarsa) -> tuple[str, ...]:
-    """The settings in the paper's sweep that make a difference to an agent, those of its representation included."""
-    kept = {need[:2] for need in get_reward(s.reward).needs}
-    uses = {
-        "alpha": True,
-        "eta": s.learned and bool(kept & {"M_", "F_"}),
-        "gamma_sr": bool(kept & {"M_", "F_"}),
-        "eta_pr": s.learned and "N_" in kept,
-        "gamma_pr": "N_" in kept,
-        "beta": s.reward != "none",
-        "epsilon": True,
-    }
-    return tuple(name for name, is_used in uses.items() if is_used)

@@ -7,36 +7,31 @@ run again on fresh seeds, beside the settings it started from: what a search say
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from spie.agents.base import Range
 from spie.agents.registry import agent as named
-from spie.agents.sarsa.batch import AGENTS
-from spie.errors import unknown
-from spie.paper import deep, mountain_car, tabular
-from spie.paper import published as paper
-from spie.rewards import get_reward
-from spie.search.grid import used
-from spie.search.select import FRESH
-from spie.tasks.registry import task as find_task
+from spie.search.grid import SettingsGrid, usual_measure
+from spie.search.select import FRESH, Search, fresh, mean_and_error, usual_length
+from spie.tasks.registry import find
+from spie.tasks.registry import task as named_task
 
-Range = tuple[float, float, bool]  # from, to, whether on a logarithmic scale
+USUAL_TASKS = {"table": "riverswim", "continuous": "mountain-car", "images": "four-rooms"}
 
 
 @dataclass(frozen=True)
 class Tunable:
-    """An agent on a task: where its settings may lie, and how a seed of it is scored; more is better.
+    """An agent on a task: where its settings may lie, and how they are scored; more is better."""
 
-    To make another kind of agent tunable, return one of these from `tunable`.
-    """
-
-    settings: Any  # a frozen dataclass: what is not tuned stays as it is here
-    ranges: dict[str, Range]
-    score: Callable[[Any, int], float]  # of (settings, seed)
+    settings: Any  # an Agent: what is not tuned stays as it is here
+    ranges: Mapping[str, Range]
+    score: Callable[[Any, Sequence[int]], NDArray[np.float64]]  # of (settings, seeds), one number a seed
 
 
 @dataclass(frozen=True)
@@ -53,93 +48,60 @@ class Tuned:
     pruned: int  # of them
 
 
-def tunable(agent: str, env: str, steps: int | None = None, episodes: int = 300) -> Tunable:
-    """An agent by name, on RiverSwim, SixArms, MountainCar, the pendulum or an image task."""
-    if env in mountain_car.TASKS:
-        known = (*mountain_car.AGENTS, "constant", "count")
-        if agent not in known:
-            raise unknown(f"agent on {env}", agent, known)
-        return _linear(agent, env, steps, episodes)
-    if env in deep.PIXEL_STEPS:
-        return _deep(agent, env, steps)
-    if env not in tabular.CHAINS:
-        raise unknown("task to tune on", env, [*tabular.CHAINS, *mountain_car.TASKS, *deep.PIXEL_STEPS])
-    return _tabular(agent, env, steps)
+def usual_task(agent: str) -> str:
+    """The name of a task that an agent can be tuned on."""
+    return USUAL_TASKS[named(agent).kind]
 
 
-def _linear(agent: str, env: str, steps: int | None, episodes: int) -> Tunable:
-    s = mountain_car.settings(agent)
-    needs = get_reward(s.reward).needs
-    ranges: dict[str, Range] = {"alpha": (0.001, 0.5, True), "epsilon": (0.01, 0.5, True)}
-    ranges["length_scale"] = (0.05, 0.5, True)
-    if s.reward != "none":
-        ranges["beta"] = (1e-5, 1e3, True)
-    for need, eta, gamma in (("psi_norm", "eta", "gamma_sr"), ("xi_norm_next", "eta_pr", "gamma_pr")):
-        if need in needs:
-            ranges |= {eta: (0.01, 1.0, True), gamma: (0.5, 0.99, False)}
-    task = mountain_car.TASKS[env]()
-
-    def score(settings: Any, seed: int) -> float:
-        trace = settings.run(task, steps or mountain_car.CAP[env], [seed], episodes=episodes)
-        return float(trace.episode_rewards.mean())
-
-    return Tunable(s, ranges, score)
-
-
-def _deep(agent: str, env: str, steps: int | None) -> Tunable:
-    s = named(agent, preset="small")
-    ranges: dict[str, Range] = {"rate": (1e-5, 1e-2, True), "epsilon": (0.01, 0.3, True), "polyak": (0.001, 0.1, True)}
-    if s.bonus != "none":
-        ranges["beta"] = (1e-4, 1.0, True)
-    task = find_task(env, "images")
-
-    def score(settings: Any, seed: int) -> float:
-        return float(settings.run(task, steps or deep.PIXEL_STEPS[env], [seed]).total_reward[0])
-
-    return Tunable(s, ranges, score)
-
-
-def _tabular(agent: str, env: str, steps: int | None) -> Tunable:
-    controls = tabular.controls(env)
-    if agent not in AGENTS and agent not in controls:
-        raise unknown(f"agent on {env}", agent, [*AGENTS, *controls])
-    s = controls.get(agent) or named(agent)
-    ranges = {name: (min(paper.SWEEP[name]), max(paper.SWEEP[name]), not name.startswith("gamma")) for name in used(s)}
-    mdp = tabular.CHAINS[env]()
-
-    def score(settings: Any, seed: int) -> float:
-        return float(settings.run(mdp, steps or paper.CHAIN_STEPS, [seed]).total_reward[0])
-
-    return Tunable(s, ranges, score)
+def tunable(agent: str, env: str, steps: int | None = None, episodes: int | None = None, **settings: Any) -> Tunable:
+    """An agent by name, with further settings, on a task by name."""
+    kind = named(agent, **settings).kind
+    cap, task = find(env, kind).max_steps, named_task(env, kind)
+    start = named(agent, task, **settings)
+    ranges = {name: r for name, r in start.tuning_ranges(task).items() if name not in settings}
+    if not ranges:
+        raise ValueError(f"{agent} says no ranges in which to tune it (tuning_ranges), or all of them were given")
+    steps, episodes = usual_length(kind, cap, steps, episodes)
+    measure = usual_measure(task, episodes)
+    return Tunable(
+        start, ranges, Search(env, agent, (SettingsGrid(start, measure=measure),), task, steps, episodes).score
+    )
 
 
 def tune(
     agent: str,
-    env: str,
+    env: str | None = None,
     trials: int = 30,
     *,
     seeds: int = 5,
     confirm: int = 20,
     steps: int | None = None,
-    episodes: int = 300,
+    episodes: int | None = None,
     journal: str | Path | None = None,
     progress: Callable[[int, int], None] | None = None,
+    **settings: Any,
 ) -> Tuned:
-    """Tune an agent until the journal holds `trials` finished trials; a journal that is there already is continued."""
-    for name, number in (("trials", trials), ("seeds", seeds), ("confirm", confirm), ("episodes", episodes)):
+    """Tune an agent until the journal holds `trials` finished trials; a journal that is there already is continued.
+
+    settings: of the agent, which are not tuned, such as preset="small".
+    """
+    for name, number in (("trials", trials), ("seeds", seeds), ("confirm", confirm), ("episodes", episodes or 1)):
         if not 1 <= number <= FRESH:
             raise ValueError(f"{name} must lie between 1 and {FRESH:,}, not {number}")
-    what = tunable(agent, env, steps, episodes)
-    what_is_scored = f"{agent} on {env}: {seeds} seeds, steps {steps}, episodes {episodes}"  # one study each
+    env = usual_task(agent) if env is None else env
+    what = tunable(agent, env, steps, episodes, **settings)
+    given = "".join(f", {name} {value}" for name, value in settings.items())
+    what_is_scored = f"{agent} on {env}: {seeds} seeds, steps {steps}, episodes {episodes}{given}"  # one study each
     study, finished = _study(what_is_scored, Path(journal or f"tune-{agent}-{env}.journal"))
     while len(done := finished()) < trials:
         if progress is not None:
             progress(len(done), trials)
         study.optimize(functools.partial(_trial, what=what, seeds=seeds), n_trials=1)
     best = dataclasses.replace(what.settings, **study.best_params)
-    means, errors = zip(*(_estimate(what, s, confirm) for s in (best, what.settings)), strict=True)
+    again = np.array([what.score(s, fresh(confirm)) for s in (best, what.settings)])
+    (mean, default_mean), (se, default_se), _ = (x.tolist() for x in mean_and_error(again))
     pruned = sum(trial.state.name == "PRUNED" for trial in done)
-    return Tuned(best, study.best_value, means[0], errors[0], means[1], errors[1], len(done), pruned)
+    return Tuned(best, study.best_value, mean, se, default_mean, default_se, len(done), pruned)
 
 
 def _study(name: str, journal: Path) -> tuple[Any, Callable[[], list[Any]]]:
@@ -173,7 +135,7 @@ def _study(name: str, journal: Path) -> tuple[Any, Callable[[], list[Any]]]:
 def _trial(trial: Any, what: Tunable, seeds: int) -> float:
     import optuna
 
-    drawn = {name: trial.suggest_float(name, low, high, log=log) for name, (low, high, log) in what.ranges.items()}
+    drawn = {name: trial.suggest_float(name, r.low, r.high, log=r.log) for name, r in what.ranges.items()}
     settings = dataclasses.replace(what.settings, **drawn)
     mean = math.nan
     for n, mean in enumerate(_means(what, settings, seeds), start=1):
@@ -187,11 +149,5 @@ def _means(what: Tunable, settings: Any, seeds: int) -> Iterator[float]:
     """The mean score so far, seed by seed."""
     total = 0.0
     for seed in range(seeds):
-        total += what.score(settings, seed)
+        total += float(what.score(settings, [seed])[0])
         yield total / (seed + 1)
-
-
-def _estimate(what: Tunable, settings: Any, n: int) -> tuple[float, float]:
-    """Mean and standard error over fresh seeds."""
-    scores = np.array([what.score(settings, seed) for seed in range(FRESH, FRESH + n)])
-    return float(scores.mean()), float(scores.std(ddof=1) / math.sqrt(n)) if n > 1 else math.nan

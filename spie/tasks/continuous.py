@@ -81,9 +81,14 @@ class ContinuousTask:
         text = repr((bounds, len(self.actions))) + inspect.getsource(self.step) + inspect.getsource(self.observe)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
-    def env(self, render_mode: str | None = None, max_steps: int | None = None) -> "ContinuousEnv":
-        """This task as a Gymnasium environment; it draws nothing, and Gymnasium truncates its episodes."""
-        return ContinuousEnv(self)
+    def env(self, render_mode: str | None = None, max_steps: int | None = None) -> gym.Env[Any, Any]:
+        """This task as a Gymnasium environment, which draws nothing; episodes are truncated after `max_steps`."""
+        if render_mode is not None:
+            # the error of an environment without this argument, upon which Stable-Baselines3 makes it without
+            raise TypeError(f'{self.name}: no render mode "{render_mode}"; it draws nothing')
+        if max_steps is not None and max_steps < 1:
+            raise ValueError(f"{self.name}: max_steps is {max_steps}; give 1 or more, or None for no limit")
+        return ContinuousEnv(self) if max_steps is None else gym.wrappers.TimeLimit(ContinuousEnv(self), max_steps)
 
 
 class ContinuousEnv(gym.Env[NDArray[Any], np.int64]):

@@ -102,6 +102,28 @@ def grid(map: str | Path = "of-small", task: str = "explore", bumps: bool = True
     )
 
 
+def doors(mdp: MDP) -> NDArray[np.bool_]:
+    """Which states are doors [S]: free cells with walls on two opposite sides and none on the other two.
+
+    So is every cell of a straight corridor; a dead end and a corner are none. An MDP that is no grid has no doors.
+    """
+    if mdp.cells is None or mdp.shape is None:
+        return np.zeros(mdp.n_states, dtype=np.bool_)
+    wall = np.ones((mdp.shape[0] + 2, mdp.shape[1] + 2), dtype=np.bool_)  # with a border
+    wall[tuple(mdp.cells.T + 1)] = False
+    up, right, down, left = (wall[tuple((mdp.cells + 1 + move).T)] for move in MOVES)
+    return np.asarray((up == down) & (left == right) & (up != left))
+
+
+def middle(mdp: MDP) -> int:
+    """The door that is nearest to the middle of a grid; where there is none, the state that is."""
+    if mdp.cells is None or mdp.shape is None:
+        return mdp.n_states // 2
+    away = ((mdp.cells - (np.array(mdp.shape) - 1) / 2) ** 2).sum(axis=1)
+    candidates = doors(mdp)
+    return int(np.where(candidates | ~candidates.any(), away, np.inf).argmin())
+
+
 def maze(rows: int, columns: int, seed: int = 0, loops: float = 0.1) -> str:
     """Random maze as an ASCII map of rows x columns characters, S in its first cell.
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spie.tasks.base import Kind
+from spie.tasks.draw import draw, write
 
 DENSE_STATES = 5000  # transition() is dense up to here: 200 MB
 DENSE_BYTES = 2e9  # P is refused above
@@ -32,7 +33,7 @@ class MDP:
     reward: NDArray[np.float64]  # [G, S, A, K], or [S, A, K] for one phase
     start: NDArray[np.float64]  # distribution of the first state [S]
     terminal: NDArray[np.bool_] = field(default_factory=lambda: np.array(False))  # entering ends: [G, S] or [S]
-    episodes_per_phase: int = 0  # the phase moves on, cyclically, after so many episodes; 0: never
+    episodes_per_phase: int = 0  # the phase moves on, cyclically, after this many episodes; 0: never
     available: NDArray[np.bool_] = field(default_factory=lambda: np.array(True))  # actions on offer [S, A]
     labels: tuple[str, ...] = ()  # one per state; default "0", "1", ...
     cells: NDArray[np.int32] | None = None  # (row, column) of each state on a grid [S, 2]
@@ -48,14 +49,32 @@ class MDP:
         n_phases = max(1, len(self.reward)) if np.ndim(self.reward) == 4 else 1
         prob = self._array("prob", np.float64, (S, A, K))
         reward = self._array("reward", np.float64, (n_phases, S, A, K))
+        padding = prob == 0
+        successors = np.where(padding, np.arange(S)[:, None, None], successors)
+        reward[:, padding] = 0
         start = self._array("start", np.float64, (S,))
         terminal = self._array("terminal", np.bool_, (n_phases, S))
         available = self._array("available", np.bool_, (S, A))
 
-        padding = prob == 0
-        successors = np.where(padding, np.arange(S)[:, None, None], successors)
-        reward[:, padding] = 0
+        self._check_transitions(successors, prob, available)
+        for g, s, a, k in _first(~np.isfinite(reward)):
+            self._refuse(f"reward {reward[g, s, a, k]} in phase {g} is not finite (state {s}, action {a})")
+        self._check_episodes(start, terminal)
+        for what, array in {
+            "next": successors.astype(np.int32),
+            "prob": prob,
+            "reward": reward,
+            "start": start,
+            "terminal": terminal,
+            "available": available,
+        }.items():
+            self._freeze(what, array)
+        self._place_states(S)
 
+    def _check_transitions(
+        self, successors: NDArray[Any], prob: NDArray[np.float64], available: NDArray[np.bool_]
+    ) -> None:
+        S = len(successors)
         for (s,) in _first(~available.any(axis=1)):
             self._refuse(f"state {s} has no available action")
         for s, a, k in _first(~(prob >= 0)):
@@ -69,9 +88,8 @@ class MDP:
             self._refuse(f"P[{s}, {a}] sums to {total[s, a]:.12g}, not 1 (state {s}, action {a})")
         for s, a in _first(~available & (total > 0)):
             self._refuse(f"P[{s}, {a}] sums to {total[s, a]:.12g}, but action {a} is not available in state {s}")
-        for g, s, a, k in _first(~np.isfinite(reward)):
-            self._refuse(f"reward {reward[g, s, a, k]} in phase {g} is not finite (state {s}, action {a})")
 
+    def _check_episodes(self, start: NDArray[np.float64], terminal: NDArray[np.bool_]) -> None:
         for (s,) in _first(~(start >= 0)):
             self._refuse(f"start holds {start[s]:g}, which is no probability (state {s})")
         if not abs(start.sum() - 1) <= ROUNDING:
@@ -83,9 +101,12 @@ class MDP:
         if self.episodes_per_phase < 0:
             self._refuse(f"episodes_per_phase is {self.episodes_per_phase}; give 0 (never) or more")
 
+    def _place_states(self, S: int) -> None:
+        """Labels and cells, which are for people."""
         labels = tuple(self.labels) or tuple(map(str, range(S)))
         if len(labels) != S:
             self._refuse(f"{len(labels)} labels for {S} states")
+        object.__setattr__(self, "labels", labels)
         if (self.cells is None) != (self.shape is None):
             self._refuse("cells and shape come together")
         if self.cells is not None:
@@ -93,16 +114,6 @@ class MDP:
             for (s,) in _first(((cells < 0) | (cells >= self.shape)).any(axis=1)):
                 self._refuse(f"cell {tuple(cells[s].tolist())} of state {s} is outside the {self.shape} grid")
             self._freeze("cells", cells)
-        for what, array in {
-            "next": successors.astype(np.int32),
-            "prob": prob,
-            "reward": reward,
-            "start": start,
-            "terminal": terminal,
-            "available": available,
-        }.items():
-            self._freeze(what, array)
-        object.__setattr__(self, "labels", labels)
 
     def _refuse(self, why: str) -> NoReturn:
         raise ValueError(f"{self.name}: {why}")
@@ -229,6 +240,15 @@ class MDP:
             mdp._refuse(f"entering state {mdp.next[s, a, k]} ends some episodes and not others (state {s}, action {a})")
         return mdp
 
+    def state(self, name: str) -> int:
+        """The state of a label, or of a number written out."""
+        if name in self.labels:
+            return self.labels.index(name)
+        if name.isdecimal() and int(name) < self.n_states:
+            return int(name)
+        label = "" if self.labels[0] == "0" else f" or the row,column of a free cell, such as {self.labels[0]}"
+        self._refuse(f'no state "{name}"; give a number 0..{self.n_states - 1}{label}')
+
     def env(self, render_mode: str | None = None, max_steps: int | None = None) -> "MDPEnv":
         """This MDP as a Gymnasium environment."""
         return MDPEnv(self, render_mode, max_steps)
@@ -321,47 +341,3 @@ class MDPEnv(gym.Env[Any, Any]):
 
     def _info(self, s: int) -> dict[str, Any]:
         return {"action_mask": self.mdp.available[s].astype(np.int8)} if self.masked else {}
-
-
-def draw(mdp: MDP, s: int, phase: int = 0) -> NDArray[np.uint8]:
-    """Picture of an MDP with the agent in state s, uint8 [height, width, 3]: a grid as it is, else a row of boxes."""
-    cells, shape = _layout(mdp)
-    wall, free, start, goal, agent = (45, 45, 55), (245, 245, 240), (190, 215, 245), (250, 215, 110), (200, 55, 45)
-    colours = np.full((*shape, 3), wall, dtype=np.uint8)
-    colours[tuple(cells.T)] = free
-    colours[tuple(cells[_marked_starts(mdp)].T)] = start
-    colours[tuple(cells[mdp.terminal[phase]].T)] = goal
-    side = min(32, max(6, 640 // max(shape)))  # pixels per cell
-    picture = colours.repeat(side, axis=0).repeat(side, axis=1)
-    picture[::side] = picture[:, ::side] = wall  # lines between the cells
-    y, x = np.ogrid[:side, :side]
-    disc = (y - side / 2) ** 2 + (x - side / 2) ** 2 <= (0.35 * side) ** 2
-    top, left = cells[s] * side
-    picture[top : top + side, left : left + side][disc] = agent
-    return picture
-
-
-def write(mdp: MDP, s: int, phase: int = 0) -> str:
-    """An MDP as text with the agent in state s: a map with `@`, else a line of states, the agent's in brackets."""
-    if mdp.cells is None:
-        return " ".join(f"[{label}]" if i == s else label for i, label in enumerate(mdp.labels))
-    cells, shape = _layout(mdp)
-    letters = np.full(shape, "#")
-    letters[tuple(cells.T)] = "."
-    letters[tuple(cells[_marked_starts(mdp)].T)] = "S"
-    letters[tuple(cells[mdp.terminal[phase]].T)] = "G"
-    letters[tuple(cells[s])] = "@"
-    return "\n".join(map("".join, letters))
-
-
-def _layout(mdp: MDP) -> tuple[NDArray[np.int32], tuple[int, int]]:
-    if mdp.cells is not None and mdp.shape is not None:
-        return mdp.cells, mdp.shape
-    return np.stack([np.zeros(mdp.n_states), np.arange(mdp.n_states)], axis=1).astype(np.int32), (1, mdp.n_states)
-
-
-def _marked_starts(mdp: MDP) -> NDArray[np.bool_]:
-    starts: NDArray[np.bool_] = mdp.start > 0
-    if 2 * starts.sum() > mdp.n_states:  # a start that may be almost anywhere marks nothing
-        starts[:] = False
-    return starts

@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 
 from spie.tasks import vector
 from spie.tasks.base import ImageTask, Kind
+from spie.tasks.draw import draw
 from spie.tasks.grids import MAPS, find_map, grid
-from spie.tasks.mdp import MDP, MDPEnv, draw
+from spie.tasks.mdp import MDP, MDPEnv
 from spie.tasks.registry import PATTERNS, Entry, register_task
 
 SIDE = 20  # pixels, or more where a map has more cells

@@ -4,16 +4,22 @@ import sys
 
 import pytest
 
-from spie.paper import EXPERIMENTS, Results
-from spie.runs import run
+from spie.agents import registry as agents
+from spie.paper.registry import EXPERIMENTS
+from spie.paper.results import Results
+from spie.rewards import reward_names
+from spie.runs import backends
 from spie.runs.store import Store
+from spie.tasks import registry as tasks
 
 
-def test_list_names_every_experiment_and_reward(spie):
+def test_list_names_whatever_can_be_looked_up(spie):
     code, out, _ = spie("list")
     assert code == 0
-    for word in (*EXPERIMENTS, "sr-r(a)", "M[s, s'] - |M[:, s']|", "cluster-hard", "sarsa-sr-pr"):
-        assert word in out
+    names = [*EXPERIMENTS.names(), *agents.names(), *tasks.names(), *reward_names()]
+    assert {"sarsa-srr-fixed", "optimistic", "rnd", "dqn-sf-pf", "cluster-hard", "sr-r(a)", "table1"} <= set(names)
+    assert [name for name in names if name not in out] == []
+    assert "M[s, s'] - |M[:, s']|" in out
 
 
 def test_run_stores_the_results_and_prints_ours_beside_theirs(spie, tmp_path):
@@ -66,14 +72,14 @@ def test_a_mistake_is_one_clear_line_and_exit_code_2(spie, words, message):
 
 
 def test_ctrl_c_is_exit_code_130_and_keeps_what_is_stored(spie, monkeypatch, tmp_path):
-    real = run.save
+    real = backends.save
 
     def save(store, a_run, *rest):
         if a_run.agent == "sarsa-fr":
             raise KeyboardInterrupt
         real(store, a_run, *rest)
 
-    monkeypatch.setattr(run, "save", save)
+    monkeypatch.setattr(backends, "save", save)
     code, _, err = spie("run", "table1", "--seeds", 2)
     assert code == 130
     assert "run again to continue" in err

@@ -15,11 +15,6 @@ from spie import cli, rewards
 STEPS = 300
 
 
-@pytest.fixture(autouse=True)
-def _forget_rewards_of_this_file(monkeypatch):
-    monkeypatch.setattr(rewards, "_REWARDS", dict(rewards._REWARDS))
-
-
 def notes(findings):
     return {finding.check: finding.found for finding in findings if finding.verdict == "note"}
 
@@ -117,6 +112,11 @@ def test_a_fault_is_raised_and_printed(name, capsys):
     assert "FAULT" in capsys.readouterr().out
 
 
+def test_a_check_needs_steps():
+    with pytest.raises(ValueError, match=r"^check_reward: steps must be 1 or more, not 0$"):
+        spie.check_reward("sr", open_field(), 0)
+
+
 def test_an_environment_that_breaks_its_own_rules_is_found():
     class Outside(Car):
         def step(self, action):
@@ -141,9 +141,12 @@ def test_the_command_checks_rewards_of_the_library_and_of_a_file(monkeypatch, ca
     own.write_text("import spie\nspie.reward('mine')(lambda M_next: -M_next)\n")
     assert command(monkeypatch, "check", "mine", "--from", str(own), "--env", "FrozenLake-v1", "--steps", "300") == 0
     assert 'reward "mine" on FrozenLake-v1' in capsys.readouterr().out
+    assert command(monkeypatch, "check", "mine", "--from", str(own), "--env", "riverswim", "--steps", "300") == 0
+    assert "300 steps in 1 episodes: 0 terminated, 1 truncated" in " ".join(capsys.readouterr().out.split())
     for words, message in (
         (["nothing"], 'no intrinsic reward "nothing"'),
         (["sr", "--env", "Nowhere-v0"], "--env Nowhere-v0: "),
+        (["sr", "--env", "riverswm"], 'no task, map or file "riverswm"; did you mean "riverswim"?'),
         (["sr", "--steps", "3"], "--steps must be 100 or more, not 3"),
         (["sr", "--from", "nowhere.py"], "nowhere.py"),
     ):

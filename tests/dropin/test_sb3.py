@@ -1,6 +1,8 @@
 """The same bonus in Stable-Baselines3: agents learn on the sum, logs keep the two apart, replay stays fresh."""
 
 import csv
+import dataclasses
+import inspect
 
 import gymnasium as gym
 import numpy as np
@@ -15,6 +17,8 @@ from test_wrappers import Car, Picture, corridor, random_actions
 
 import spie
 import spie.sb3
+from spie.dropin.bonus import Settings
+from spie.dropin.gymnasium import VectorIntrinsicReward
 
 torch.set_num_threads(1)
 
@@ -48,6 +52,19 @@ def test_it_pays_what_the_gymnasium_wrapper_pays(make, reward, n):
     actions = random_actions(same, 30)
     expected = [same.step(action)[1] for action in actions]
     np.testing.assert_array_equal(roll(wrapped(make, reward, n), actions), np.array(expected, np.float32))
+
+
+def test_all_wrappers_name_the_same_arguments_and_every_setting_is_one():
+    wrappers = (spie.IntrinsicReward, VectorIntrinsicReward, spie.sb3.IntrinsicReward)
+    (signature,) = {inspect.signature(wrapper) for wrapper in wrappers}
+    defaults = {name: parameter.default for name, parameter in signature.parameters.items()}
+    settings = {field.name: field.default for field in dataclasses.fields(Settings) if field.name != "reward"}
+    assert defaults == {"env": inspect.Parameter.empty, "reward": inspect.Parameter.empty} | settings | {
+        "features": None,
+        "learn": True,
+    }
+    with pytest.raises(TypeError, match="unexpected keyword argument 'gama_sr'"):
+        wrapped(gama_sr=0.9)
 
 
 @pytest.mark.parametrize("n", [1, 8])
@@ -115,9 +132,9 @@ def test_a_batch_from_replay_is_paid_by_what_is_known_when_it_is_drawn(make, rep
         if make is Picture:  # the agent puts channels first, the environment last
             s, s_next = np.moveaxis(s, 1, -1), np.moveaxis(s_next, 1, -1)
         own = {corridor_of_five: -1.0 + (s_next.ravel()[:50] == 3), short_car: 1.0 * (s_next[:, 0] > 0.95)}.get(make, 0)
-        expected = bonus.look(s, a, s_next) + (0 if replace else own)
+        expected = bonus.query(s, a, s_next) + (0 if replace else own)
         np.testing.assert_allclose(batch.rewards.numpy()[:, 0], expected, rtol=1e-4, atol=1e-6)
-        assert np.abs(bonus.look(s, a, s_next)).max() > 1e-3
+        assert np.abs(bonus.query(s, a, s_next)).max() > 1e-3
         for array in bonus.learner.state().values():  # as if much had been learned since
             if array.dtype == np.float64 and array.ndim > 1:
                 array *= 0.5
@@ -129,8 +146,8 @@ def test_normalised_observations_are_looked_at_as_they_were():
     env.attach(model)
     model.learn(60)
     looked = []
-    look = env.bonus.look
-    env.bonus.look = lambda s, a, s_next: looked.append(s) or look(s, a, s_next)
+    query = env.bonus.query
+    env.bonus.query = lambda s, a, s_next: looked.append(s) or query(s, a, s_next)
     model.replay_buffer.sample(20, env=model.get_vec_normalize_env())
     speed = 10 * looked[0][:, 1]
     np.testing.assert_allclose(speed, np.round(speed), atol=1e-5)  # the car's, in tenths

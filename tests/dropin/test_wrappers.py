@@ -1,7 +1,9 @@
 """Intrinsic rewards in other people's environments: right numbers, right episode edges, saved and continued."""
 
+import dataclasses
 import json
 import math
+from importlib.metadata import EntryPoint
 
 import gymnasium as gym
 import numpy as np
@@ -13,7 +15,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 import own_reward  # noqa: F401  # makes the reward "everything" known
 import spie
 from reference import reference
-from spie import rewards
+from spie import registry
 from spie.dropin.bonus import Bonus, Settings
 from spie.features import td_pf, td_sf
 
@@ -23,11 +25,6 @@ S..#..
 ......
 ...#.G
 """
-
-
-@pytest.fixture
-def _forget_rewards_of_this_file(monkeypatch):
-    monkeypatch.setattr(rewards, "_REWARDS", dict(rewards._REWARDS))
 
 
 def corridor(max_steps=None):
@@ -114,7 +111,7 @@ def test_a_table_learns_as_algorithm_1_does():
     np.testing.assert_allclose(found[:, 2], expected.bonuses, rtol=1e-10, atol=1e-12)
     np.testing.assert_array_equal(found[:, 1], expected.rewards)
     np.testing.assert_allclose(found[:, 0], expected.rewards + 2 * expected.bonuses, rtol=1e-10, atol=1e-12)
-    assert 0 < expected.lengths.count(max_steps) < 12  # some were cut off, some ended
+    assert 0 < expected.lengths.count(max_steps) < 12  # some were truncated, some ended
 
 
 @pytest.mark.parametrize("reward", spie.rewards.reward_names("tables"))
@@ -153,6 +150,63 @@ def test_features_learn_by_the_equations_of_the_paper(force):
             (s, _), _ = env.reset(), wrapped.reset()
     np.testing.assert_allclose(wrapped.bonus.learner.Psi, Psi, rtol=1e-10, atol=1e-13)
     np.testing.assert_allclose(wrapped.bonus.learner.Xi, Xi, rtol=1e-10, atol=1e-13)
+
+
+def test_a_reward_of_ones_own_on_features_gets_what_it_asks_for_by_name():
+    @spie.reward("own-on-features")
+    def own(phi_norm_next, visits_next, xi_norm_next, psi_norm):
+        if psi_norm > 5:
+            return math.log(psi_norm) + phi_norm_next
+        return xi_norm_next / visits_next
+
+    wrapped = spie.IntrinsicReward(Car(), "own-on-features", eta=0.4)
+    phi_of = spie.fourier_features(Car.observation_space)
+    Psi, Xi, visits, branches = np.zeros((3, 128, 128)), np.zeros((128, 128)), {}, set()
+    s, _ = wrapped.reset()
+    visits[wrapped.bonus.encode(s).cell] = 1
+    for a in [1, 1, 1, 2, 2, 0, 1]:
+        s_next, _, _, _, info = wrapped.step(a)
+        phi, phi_next = phi_of(s), phi_of(s_next)
+        error = np.mean([td_sf(Psi, phi, a, phi_next, b, 0.95) for b in range(3)], axis=0)
+        Psi[a] += 0.4 * np.outer(error, phi)
+        Xi += 0.4 * np.outer(td_pf(Xi, phi, phi_next, 0.95), phi_next)
+        cell = wrapped.bonus.encode(s_next).cell
+        visits[cell] = visits.get(cell, 0) + 1
+        psi_norm, xi_norm = np.abs(Psi[a] @ phi).sum(), np.abs(Xi @ phi_next).sum()
+        branches.add(bool(psi_norm > 5))
+        expected = math.log(psi_norm) + np.abs(phi_next).sum() if psi_norm > 5 else xi_norm / visits[cell]
+        np.testing.assert_allclose(info["intrinsic_reward"], expected, rtol=1e-10)
+        s = s_next
+    assert branches == {True, False}
+    assert max(visits.values()) > 1
+
+
+def test_a_reward_of_a_plugin_is_known_by_name(monkeypatch, tmp_path):
+    text = "import spie\n@spie.reward('of-a-plugin')\ndef mine(visits_next):\n    return 2 * visits_next\n"
+    (tmp_path / "toy_reward_plugin.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    entry = EntryPoint("toy", "toy_reward_plugin", registry.GROUP)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [entry])
+    monkeypatch.setattr(registry, "_loaded", False)
+    assert bonuses(spie.IntrinsicReward(corridor(), "of-a-plugin"), [1, 3, 1]) == [2, 4, 4]
+    with pytest.raises(ValueError, match='no intrinsic reward "of-a-plgin"; did you mean "of-a-plugin"'):
+        spie.IntrinsicReward(corridor(), "of-a-plgin")
+
+
+def test_the_state_is_saved_under_the_names_that_older_files_have():
+    common = {"s", "steps", "sum_of_squares"}
+    names = set(spie.IntrinsicReward(corridor(), "everything").state_dict()["arrays"])
+    assert names == common | {"M", "F", "N", "M_row", "M_col", "F_row", "N_col", "visits"}
+    features = common | {"s_cell", "Psi", "Xi", "cells", "cell_visits", "line", "directions"}
+    names = set(spie.IntrinsicReward(Car(), "sf-pf").state_dict()["arrays"])
+    assert names == features | {"phi_W", "phi_b", "phi_low", "phi_high"}
+    names = set(spie.IntrinsicReward(Picture(), "sf-pf").state_dict()["arrays"])
+    assert names == features | {"phi_filters", "phi_projection", "phi_bias", "phi_bounds", "phi_channels"}
+    given = spie.IntrinsicReward(Car(), "sf-pf", features=lambda s: s + 2).state_dict()
+    assert set(given["arrays"]) == features
+    settings = {field.name for field in dataclasses.fields(Settings)}
+    assert set(given["settings"]) == settings | {"learner"}
+    assert given["settings"]["learner"] == "Features"
 
 
 def test_a_count_bonus_counts_cells_of_a_grid_over_the_space():
@@ -279,7 +333,7 @@ def test_no_step_leads_from_one_episode_into_the_next(mode):
 
 
 def test_truncation_bootstraps_and_termination_does_not():
-    # Teach M[1, 1] = 0.5 by a step from 1 to 0; then 0 -> 1, in one case cut off there, in the other ended there.
+    # Teach M[1, 1] = 0.5 by a step from 1 to 0; then 0 -> 1, in one case truncated there, in the other ended there.
     def last(env):
         bonus = spie.IntrinsicReward(env, "sr-r", eta=0.5, gamma_sr=0.9).bonus
         for s, s_next, ends in ((1, 0, False), (0, 1, env is ended)):
@@ -287,8 +341,8 @@ def test_truncation_bootstraps_and_termination_does_not():
             bonus.step(0, 1, s_next, ends)
         return bonus.learner.M[0]
 
-    cut, ended = corridor(), corridor()
-    np.testing.assert_allclose(last(cut)[:2], [0.5, 0.5 * 0.9 * 0.5])
+    truncated, ended = corridor(), corridor()
+    np.testing.assert_allclose(last(truncated)[:2], [0.5, 0.5 * 0.9 * 0.5])
     np.testing.assert_allclose(last(ended)[:2], [0.5, 0])
 
 
@@ -371,7 +425,7 @@ def test_steps_of_the_past_are_looked_at_as_they_are_paid_now(make):
     env.bonus.learn = False
     s, _ = env.reset()
     s_next, r, _, _, info = env.step(2)
-    (looked,) = env.bonus.look(np.array([s]), np.array([2]), np.array([s_next]))
+    (looked,) = env.bonus.query(np.array([s]), np.array([2]), np.array([s_next]))
     np.testing.assert_allclose(looked, 3 * info["intrinsic_reward"], rtol=1e-12)
     np.testing.assert_allclose(looked, r - info["extrinsic_reward"], rtol=1e-12)
 
@@ -460,7 +514,7 @@ def test_rnd_fades_where_one_has_been_and_goes_on_bit_for_bit_when_loaded(make, 
         s = bonus.encode(observation)
         bonus.begin(0, s)
         paid.append([bonus.step(0, 0, s, False) for _ in range(30)])
-        (looked,) = bonus.look(np.array([observation]), [0], np.array([observation]))
+        (looked,) = bonus.query(np.array([observation]), [0], np.array([observation]))
         np.testing.assert_allclose(looked, 2 * paid[-1][-1], rtol=1e-5)
     assert paid[0] == paid[1]
     assert 0 < paid[0][-1] < paid[0][0]
@@ -511,7 +565,6 @@ def test_a_space_without_bounds_says_what_to_give():
     assert all(map(math.isfinite, bonuses(spie.IntrinsicReward(env, "sf-pf", features=phi), [0, 1] * 20)))
 
 
-@pytest.mark.usefixtures("_forget_rewards_of_this_file")
 def test_the_guard_names_reward_step_and_environment():
     @spie.reward("hasty")
     def hasty(M_col_next):

@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 
 import spie
-from spie.runs import run
-from spie.runs.run import Run, execute
+from spie.runs import backends
+from spie.runs.backends import execute
+from spie.runs.run import Run
 from spie.runs.store import Store
 
 
 def test_a_cluster_gives_the_bits_of_serial_though_workers_and_a_node_are_lost(tmp_path):
     pytest.importorskip("ray")
-    script = Path(__file__).parent / "lossy_cluster.py"
+    script = Path(__file__).parents[1] / "lossy_cluster.py"
     here = os.pathsep.join([str(script.parent), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, str(script), str(tmp_path)]
     with open(tmp_path / "log", "w+") as log:
@@ -35,7 +36,7 @@ def test_a_cluster_gives_the_bits_of_serial_though_workers_and_a_node_are_lost(t
 def test_ray_that_we_start_is_for_this_machine_only_and_has_no_dashboard():
     calls = []
     ray = types.SimpleNamespace(init=lambda *args, **options: calls.append((args, options)))
-    run._connect(ray, None)
+    backends._connect(ray, None)
     ((args, options),) = calls
     assert args == ("local",)
     assert options["include_dashboard"] is False

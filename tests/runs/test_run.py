@@ -13,7 +13,10 @@ import numpy as np
 import pytest
 
 import spie
-from spie.runs.run import Run, execute, load
+from spie.agents.base import Agent, Keep
+from spie.runs import user_code
+from spie.runs.backends import execute
+from spie.runs.run import Run, load
 from spie.runs.store import Store
 from spie.trace import Scores
 
@@ -40,12 +43,64 @@ def test_the_id_is_of_what_determines_the_result_and_nothing_else():
         {"seeds": 4},
         {"seeds": (0, 1, 5)},
         {"episodes": 2},
-        {"snapshots": (5,)},
-        {"record": (0,)},
+        {"keep": Keep(snapshots=(5,))},
+        {"keep": Keep(paths=(0,))},
+        {"keep": Keep(matrices=("Q",))},
     ]
     ids = {a_run(**change).id for change in changes}
     assert len(ids) == len(changes)
     assert same not in ids
+
+
+@pytest.mark.parametrize("field", dataclasses.fields(spie.Sarsa), ids=lambda field: field.name)
+def test_every_setting_is_part_of_the_id(field):
+    other = {"reward": "sr", "learned": False, "next_action": "carry", "ties": "first", "bonus_from": "previous"}
+    other |= {"sparse": True}
+    changed = dataclasses.replace(spie.Sarsa(), **{field.name: other.get(field.name, 0.25)})
+    assert a_run(settings=changed).id != a_run(settings=spie.Sarsa()).id
+
+
+def test_an_option_that_is_added_at_its_default_changes_no_id():
+    """As a later release might: the same class with one more field."""
+    later = dataclasses.make_dataclass(
+        "Sarsa",
+        [("curiosity", float, 0.5)],
+        bases=(spie.Sarsa,),
+        frozen=True,
+        kw_only=True,
+        namespace={"__module__": spie.Sarsa.__module__},
+    )
+    assert type(later()).__name__ == "Sarsa"
+    for settings in ({}, {"reward": "none", "alpha": 0.3}):
+        assert a_run(settings=later(**settings)).id == a_run(settings=spie.Sarsa(**settings)).id
+    assert a_run(settings=later(curiosity=0.6)).id != a_run(settings=later()).id
+
+
+def test_a_raised_version_changes_the_id(monkeypatch):
+    before = a_run().id
+    monkeypatch.setattr(spie.Sarsa, "version", spie.Sarsa.version + 1)
+    assert a_run().id != before
+
+
+def test_an_agent_of_another_package_that_has_the_name_of_ours_is_another():
+    theirs = dataclasses.make_dataclass(
+        "Sarsa", [], bases=(spie.Sarsa,), frozen=True, namespace={"__module__": "my_lab.agents"}
+    )
+    assert a_run(settings=theirs()).id != a_run(settings=spie.Sarsa()).id
+
+
+def test_the_text_of_a_users_reward_is_part_of_the_id():
+    ids = []
+    for body in ("return -M_next", "return -2 * M_next"):
+        user_code.register_files({"mine.py": f"import spie\n@spie.reward('mine')\ndef mine(M_next):\n    {body}\n"})
+        ids.append(a_run(settings=spie.Sarsa(reward="mine")).id)
+    assert len({*ids}) == 2
+
+
+def test_numbers_of_numpy_give_the_id_of_plain_ones():
+    numpys = spie.Sarsa(reward="none", alpha=np.float64(0.1), q0=np.float64(1.0))
+    assert a_run(settings=numpys).id == a_run(settings=spie.Sarsa(reward="none", alpha=0.1, q0=1.0)).id
+    assert a_run(seeds=tuple(np.arange(3))).id == a_run(seeds=(0, 1, 2)).id
 
 
 def test_the_id_tells_environments_apart_by_their_tables():
@@ -64,7 +119,7 @@ def test_the_id_tells_environments_apart_by_their_tables():
 
 
 def test_a_stored_trace_comes_back_whole(tmp_path):
-    run = a_run(task=spie.grid("of-small", task="goal"), episodes=2, snapshots=(3, 9), record=(0, 2))
+    run = a_run(task=spie.grid("of-small", task="goal"), episodes=2, keep=Keep(snapshots=(3, 9), paths=(0, 2)))
     with Store(tmp_path / "r.db") as store:
         assert list(execute([run], store)) == [run]
         loaded, direct = load(store, run), run.execute()
@@ -133,17 +188,14 @@ def test_a_run_killed_again_and_again_ends_as_one_that_was_not(tmp_path):
 
 
 @dataclass(frozen=True)
-class Long:
+class Long(Agent):
     """Stands in for an agent that takes long: it says so, reports, and waits to be seen."""
 
-    takes_long: ClassVar[bool] = True
+    resumable: ClassVar[bool] = True
 
-    def seconds_per_step(self, task):
-        return 1.0
-
-    def run(self, task, steps, seeds, threads=None, folder=None, progress=None):
-        folder.mkdir(parents=True)
-        progress(0.25)
+    def run(self, task, steps, seeds, *, session, **_):
+        session.folder.mkdir(parents=True)
+        session.progress(0.25)
         time.sleep(1.5)  # longer than others look away
         return Scores(np.arange(seeds), np.full((1, seeds), float(steps)))
 
@@ -159,15 +211,12 @@ def test_a_long_run_reports_how_far_it_is_and_its_folder_goes_once_it_is_stored(
 
 
 @dataclass(frozen=True)
-class Endless:
+class Endless(Agent):
     """Stands in for an agent that works for ever, and shows that it does: its file is always new."""
 
     folder: str
 
-    def seconds_per_step(self, task):
-        return 1.0
-
-    def run(self, task, steps, seeds, threads=None):
+    def run(self, task, steps, seeds, **_):
         while True:
             Path(self.folder, f"worker-{steps}").touch()
             time.sleep(0.01)
@@ -179,7 +228,8 @@ def test_workers_end_with_the_command_and_begin_nothing_more(tmp_path, how):
     program = """
 import sys, spie
 from test_run import Endless, Failing
-from spie.runs.run import Run, execute
+from spie.runs.backends import execute
+from spie.runs.run import Run
 from spie.runs.store import Store
 
 if __name__ == "__main__":
@@ -226,7 +276,7 @@ if __name__ == "__main__":
 class Failing(Endless):
     """As soon as another one is at work."""
 
-    def run(self, task, steps, seeds, threads=None):
+    def run(self, task, steps, seeds, **_):
         while not list(Path(self.folder).glob("worker-*")):
             time.sleep(0.01)
         raise ValueError("it fails")

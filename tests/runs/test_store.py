@@ -17,7 +17,7 @@ ARRAYS = {
 
 def saved(path, run_id="a"):
     with Store(path) as store:
-        store.save(run_id, {"steps": 5}, {"numpy": "2"}, 0.25, ARRAYS)
+        store.save(run_id, "trace", {"steps": 5}, {"numpy": "2"}, 0.25, ARRAYS)
 
 
 def test_arrays_come_back_as_they_were(tmp_path):
@@ -25,7 +25,8 @@ def test_arrays_come_back_as_they_were(tmp_path):
     with Store(tmp_path / "r.db") as store:
         assert "a" in store
         assert "b" not in store
-        loaded = store.load("a")
+        kind, loaded = store.load("a")
+        assert kind == "trace"
         assert loaded.keys() == ARRAYS.keys()
         for name, array in ARRAYS.items():
             assert loaded[name].dtype == array.dtype
@@ -40,7 +41,7 @@ def test_arrays_come_back_as_they_were(tmp_path):
 def test_a_stored_run_is_not_replaced(tmp_path):
     saved(tmp_path / "r.db")
     with Store(tmp_path / "r.db") as store:
-        store.save("a", {"steps": 6}, {}, 9.0, {})
+        store.save("a", "scores", {"steps": 6}, {}, 9.0, {})
         assert store.info("a")["seconds"] == 0.25
 
 
@@ -54,9 +55,9 @@ def test_a_failed_save_leaves_nothing_of_the_run(tmp_path):
 
     with Store(tmp_path / "r.db") as store:
         with pytest.raises(TypeError):
-            store.save("a", {}, {}, 0.0, {**ARRAYS, "broken": Broken()})
+            store.save("a", "trace", {}, {}, 0.0, {**ARRAYS, "broken": Broken()})
         assert "a" not in store
-        store.save("a", {}, {}, 0.0, ARRAYS)
+        store.save("a", "trace", {}, {}, 0.0, ARRAYS)
 
 
 def test_the_number_of_seeds_asked_for_last_is_kept(tmp_path):
@@ -68,8 +69,8 @@ def test_the_number_of_seeds_asked_for_last_is_kept(tmp_path):
 
 def test_two_stores_share_one_file(tmp_path):
     with Store(tmp_path / "r.db") as one, Store(tmp_path / "r.db") as two:
-        one.save("a", {}, {}, 0.0, ARRAYS)
-        two.save("b", {}, {}, 0.0, ARRAYS)
+        one.save("a", "trace", {}, {}, 0.0, ARRAYS)
+        two.save("b", "trace", {}, {}, 0.0, ARRAYS)
         assert "b" in one
         assert "a" in two
 
@@ -117,32 +118,72 @@ def test_a_file_of_a_newer_version_is_refused(tmp_path):
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version = 99")
     connection.close()
-    with pytest.raises(StoreError, match=r"newer spie \(its version 99, ours 1\); update spie"):
+    with pytest.raises(StoreError, match=r"newer spie \(its version 99, ours 2\); update spie"):
         Store(path)
 
 
-def test_an_older_file_is_migrated_and_keeps_its_runs(tmp_path, monkeypatch):
-    path = tmp_path / "r.db"
-    saved(path)
-    monkeypatch.setattr(module, "VERSION", 3)
-    second = "ALTER TABLE first ADD COLUMN y; CREATE INDEX i ON first (y)"
-    monkeypatch.setattr(module, "_MIGRATIONS", {1: "CREATE TABLE first (x)", 2: second})
-    with Store(path) as store:
-        assert store._connection.execute("PRAGMA user_version").fetchone() == (3,)
-        assert [row[1] for row in store._connection.execute("PRAGMA table_info(first)")] == ["x", "y"]
-        np.testing.assert_array_equal(store.load("a")["visits"], ARRAYS["visits"])
+OLD = """
+CREATE TABLE runs (
+    id TEXT PRIMARY KEY, spec TEXT NOT NULL, versions TEXT NOT NULL, seconds REAL NOT NULL,
+    stored TEXT NOT NULL DEFAULT (datetime('now'))
+) WITHOUT ROWID;
+CREATE TABLE arrays (
+    run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE, name TEXT NOT NULL, dtype TEXT NOT NULL,
+    shape TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (run, name)
+) WITHOUT ROWID;
+CREATE TABLE experiments (name TEXT PRIMARY KEY, seeds INTEGER NOT NULL) WITHOUT ROWID;
+INSERT INTO runs (id, spec, versions, seconds) VALUES ('a', '{}', '{}', 1.0);
+PRAGMA user_version = 1;
+"""
 
 
-def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("asked", "again"),
+    [
+        ("INSERT INTO experiments VALUES ('table1', 1000), ('figure4', 10)", "spie run figure4 table1"),
+        ("", "the same commands"),
+    ],
+)
+def test_a_file_of_0_1_0_is_refused_in_one_line_that_says_what_to_run_again(tmp_path, asked, again):
     path = tmp_path / "r.db"
-    saved(path)
-    monkeypatch.setattr(module, "VERSION", 2)
-    monkeypatch.setattr(module, "_MIGRATIONS", {1: "CREATE TABLE first (x); CREATE TABLE runs (x)"})
+    connection = sqlite3.connect(path)
+    connection.executescript(OLD + asked)
+    connection.close()
+    with pytest.raises(StoreError) as refusal:
+        Store(path)
+    assert str(refusal.value) == (
+        f"{path} was written by spie 0.1.0, whose runs have other ids; "
+        f"give another file with --results, or move this one away, and run again: {again}"
+    )
+    connection = sqlite3.connect(path)
+    assert connection.execute("SELECT id FROM runs").fetchall() == [("a",)]  # it stays as it was
+    assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+    connection.close()
+
+
+def test_a_file_whose_making_fails_is_made_by_the_next_command(tmp_path, monkeypatch):
+    path = tmp_path / "r.db"
+    monkeypatch.setattr(module, "_SCHEMA", module._SCHEMA + "CREATE TABLE runs (x)")
     with pytest.raises(StoreError, match="already exists"):
         Store(path)
     monkeypatch.undo()
+    saved(path)
     with Store(path) as store:
         assert "a" in store
+
+
+def test_an_array_of_objects_is_refused_before_anything_is_stored(tmp_path):
+    with Store(tmp_path / "r.db") as store:
+        with pytest.raises(ValueError, match="seeds is an array of Python objects, which cannot be stored"):
+            store.save("a", "trace", {}, {}, 0.0, ARRAYS | {"seeds": np.array([10**24])})
+        assert "a" not in store
+
+
+def test_the_kind_of_a_result_is_its_name_in_the_store(tmp_path):
+    with Store(tmp_path / "r.db") as store:
+        for kind in ("trace", "episodes", "scores"):
+            store.save(kind, kind, {}, {}, 0.0, ARRAYS)
+        assert [store.load(kind)[0] for kind in ("trace", "episodes", "scores")] == ["trace", "episodes", "scores"]
 
 
 @pytest.mark.parametrize("where", ["missing/r.db", "."])  # permissions do not bind root, these do
@@ -159,8 +200,8 @@ def test_a_full_disk_loses_nothing_that_was_stored(tmp_path):
         store._connection.execute(f"PRAGMA max_page_count = {pages}")
         noise = np.random.default_rng(0).normal(size=10_000)
         with pytest.raises(StoreError, match="the disk is full; what was stored is safe"):
-            store.save("b", {}, {}, 0.0, {"noise": noise})
+            store.save("b", "trace", {}, {}, 0.0, {"noise": noise})
         assert "b" not in store
-        np.testing.assert_array_equal(store.load("a")["visits"], ARRAYS["visits"])
+        np.testing.assert_array_equal(store.load("a")[1]["visits"], ARRAYS["visits"])
         store._connection.execute("PRAGMA max_page_count = 1000000")
-        store.save("b", {}, {}, 0.0, {"noise": noise})
+        store.save("b", "trace", {}, {}, 0.0, {"noise": noise})

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import spie
 from spie.runs.run import Run
-from spie.search.grid import SettingsGrid, used
+from spie.search.grid import SettingsGrid
 
 PLAIN = spie.Sarsa(reward="none", epsilon=0.1)
 GRID = SettingsGrid(PLAIN, (("alpha", (0.1, 0.5)), ("epsilon", (0.01, 0.05, 0.1))))
@@ -75,7 +75,7 @@ def test_coverage_is_the_step_of_the_last_state_that_99_percent_need():
     ],
 )
 def test_a_sweep_varies_what_makes_a_difference(agent, settings):
-    assert used(spie.agent(agent)) == tuple(settings.split())
+    assert tuple(spie.agent(agent).tuning_ranges(spie.riverswim())) == tuple(settings.split())
 
 
 @pytest.mark.parametrize(

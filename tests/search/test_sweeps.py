@@ -9,12 +9,15 @@ import pytest
 
 import spie
 from spie.cli import main
-from spie.rewards import get_reward, load_rewards
-from spie.runs.run import Run, execute
+from spie.paper.sweeps import searches, sweep
+from spie.rewards import get_reward
+from spie.runs.backends import execute
+from spie.runs.run import Run, load
 from spie.runs.store import Store
+from spie.runs.user_code import load_rewards
 from spie.search import sweep as sweeps
-from spie.search.select import FRESH
-from spie.search.sweep import OutOfTime, sweep
+from spie.search.select import FRESH, Choice, Round
+from spie.search.sweep import OutOfTime
 
 FEW = {"seeds": 4, "steps": 200, "confirm": 6, "top": 2}
 ALPHAS = (0.05, 0.1, 0.5)
@@ -41,20 +44,20 @@ def results(tmp_path, monkeypatch):
     ],
 )
 def test_without_values_the_grid_is_the_papers_and_controls_get_the_same_kind(agent, n):
-    (search,) = sweeps.plan("riverswim", [agent], {}, 20)
+    (search,) = searches("riverswim", [agent], {})
     assert len(search) == n
-    assert sum(len(run.settings) for run in search.runs) == n
+    assert sum(len(run.settings) for run in Choice((search,), (Round(20, 1),)).runs(0, None)) == n
 
 
 def test_the_count_control_starts_at_the_most_that_its_bonus_adds_up_to():
-    (search,) = sweeps.plan("sixarms", ["count"], {}, 20)
+    (search,) = searches("sixarms", ["count"], {})
     np.testing.assert_allclose(search.columns["q0"], search.columns["beta"] / 0.05)
 
 
 def test_where_nothing_is_paid_the_scale_of_a_bonus_is_left_alone():
-    (search,) = sweeps.plan("of-small", ["sarsa-srr"], {}, 5)
+    (search,) = searches("of-small", ["sarsa-srr"], {})
     assert "beta" not in search.columns
-    assert search.grids[0].measure == "coverage"
+    assert search.measure == "coverage"
     assert search.sign == -1
 
 
@@ -83,14 +86,14 @@ def test_a_sweep_is_a_table_with_a_row_for_each_setting_best_first(results):
 
 
 def test_of_an_experiment_its_environments_steps_and_settings_are_swept():
-    searches = sweeps.plan("table1", ["sarsa-srr", "constant"], {"alpha": (0.1, 0.2)}, 5)
-    assert [(s.env, s.agent) for s in searches] == [
+    found = searches("table1", ["sarsa-srr", "constant"], {"alpha": (0.1, 0.2)})
+    assert [(s.env, s.agent) for s in found] == [
         (env, agent) for env in ("riverswim", "sixarms") for agent in ("sarsa-srr", "constant")
     ]
-    assert {s.steps for s in searches} == {5000}
-    assert [s.grids[0].base.beta for s in searches] == [10, 10, 10_000, 10_000]  # of Table 5
-    (goal, *_) = sweeps.plan("figure3", ["sarsa"], {"alpha": (0.1,)}, 5)
-    assert (goal.episodes, goal.grids[0].measure) == (100, "episodes")
+    assert {s.steps for s in found} == {5000}
+    assert [s.grids[0].base.beta for s in found] == [10, 10, 10_000, 10_000]  # of Table 5
+    (goal, *_) = searches("figure3", ["sarsa"], {"alpha": (0.1,)})
+    assert (goal.episodes, goal.measure) == (100, "episodes")
 
 
 def test_a_setting_that_only_some_agents_have_is_varied_for_those(results):
@@ -134,14 +137,14 @@ def test_out_of_time_keeps_what_is_stored_and_the_next_call_continues(results, m
 KILLED = """
 import os, signal
 from spie import cli
-from spie.runs import run
+from spie.runs import backends
 
-def save(store, *rest, real=run.save, saved=[]):
+def save(store, *rest, real=backends.save, saved=[]):
     if len(saved) == 3:
         os.kill(os.getpid(), signal.SIGKILL)
     saved.append(real(store, *rest))
 
-run.save = save
+backends.save = save
 cli.main()
 """
 
@@ -188,7 +191,7 @@ def test_rewards_of_a_file_reach_other_processes_and_are_part_of_the_id(tmp_path
     ]
     with Store(tmp_path / "r.db") as store:
         assert len(list(execute(runs, store, on="processes"))) == 3
-        found = [store.load(run.id)["total_reward"] for run in runs]
+        found = [load(store, run).total_reward for run in runs]
     np.testing.assert_array_equal(found[0], found[2])  # half the reward, twice beta: the same
     file.write_text(OWN.replace("HALF = 0.5", "HALF = 0.25"))
     load_rewards(file)
@@ -222,7 +225,7 @@ def test_the_command_prints_the_best_and_writes_the_whole_table(command, tmp_pat
         table = list(csv.DictReader(file))
     assert sorted(float(row["alpha"]) for row in table) == [0.05, 0.1, 0.5]
     assert [row["confirmed_mean"] != "" for row in table] == [True, False, False]
-    assert not [name for name in os.listdir() if name.endswith(".tmp")]
+    assert sorted(os.listdir()) == ["all.csv", "results.db"]
     code, out, err = command(*"sweep table1 alpha=.1 --seeds 3 --steps 200 --budget 0.000001s".split())
     assert (code, out) == (0, "")
     assert "unfinished: the budget is used up" in err
@@ -234,14 +237,14 @@ def test_the_command_prints_the_best_and_writes_the_whole_table(command, tmp_pat
         ("riverswim --agent sarsa-srr alhpa=.1", 'no setting of Sarsa "alhpa"; did you mean "alpha"'),
         ("riverswim --agent sarsa eta=.1,.5", "sarsa has no use for eta; it uses alpha, epsilon"),
         ("riverswim alpha=", "alpha has no values"),
-        ("riverswim alpha", '"alpha" is no setting with values; write it as alpha=0.1,0.5'),
+        ("riverswim alpha", '"alpha" is no setting; settings are key=value, such as alpha=0.1,0.5'),
         ("riverswim alpha=.1 alpha=.2", "alpha is given twice"),
         ("riverswim alpha=high", "alpha cannot be 'high'"),
         ("riverswim alpha=7", "alpha must lie in [0, 1], not 7"),
         ("riverswim --agent constnat", 'no agent "constnat"; did you mean "constant"'),
         ("table1 --agent sarsa-sr-fixed", 'no agent in table1 "sarsa-sr-fixed"'),
         ("figure5", "figure5 has no settings to vary"),
-        ("rivrswim", 'no experiment, environment, map or file "rivrswim"; did you mean "riverswim"'),
+        ("rivrswim", 'no experiment, task, map or file "rivrswim"; did you mean "riverswim"'),
         ("riverswim --seeds 0", "seeds must lie between 1 and 1,000,000, not 0"),
         ("riverswim --budget soon", '"soon" is no time; write it as 90s, 10m or 2h'),
         ("riverswim --agent sarsa-sr-pr --seeds 90000", "97,200 settings x 90,000 seeds take about"),

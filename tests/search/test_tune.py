@@ -1,9 +1,11 @@
 import dataclasses
-import math
 import sys
 
+import numpy as np
 import pytest
 
+import spie
+from spie.agents.base import Range
 from spie.cli import main
 from spie.search import tune as module
 from spie.search.select import FRESH
@@ -21,11 +23,11 @@ SCORED = []
 
 
 def hill(agent, env, steps, episodes):
-    def score(settings, seed):
-        SCORED.append((settings.x, seed))
-        return -((settings.x - 3) ** 2) + 0.001 * (seed % 7)
+    def score(settings, seeds):
+        SCORED.extend((settings.x, seed) for seed in seeds)
+        return np.array([-((settings.x - 3) ** 2) + 0.001 * (seed % 7) for seed in seeds])
 
-    return Tunable(Hill(), {"x": (0.0, 10.0, False)}, score)
+    return Tunable(Hill(), {"x": Range(0.0, 10.0, log=False)}, score)
 
 
 @pytest.fixture
@@ -94,17 +96,31 @@ def test_what_makes_a_difference_is_tuned_and_the_ends_of_its_range_are_settings
 
 def test_the_score_is_the_reward_of_a_seed():
     linear = tunable("linear-q", "mountain-car", steps=20, episodes=2)
-    assert linear.score(linear.settings, 0) == 0  # nobody reaches the flag in 20 steps
+    assert linear.score(linear.settings, [0]) == 0  # nobody reaches the flag in 20 steps
     chain = tunable("random", "riverswim", steps=50)
-    assert 0 <= chain.score(chain.settings, 1) < math.inf
+    np.testing.assert_array_equal(
+        chain.score(chain.settings, [1, 5]), chain.settings.run(spie.riverswim(), 50, [1, 5]).total_reward
+    )
+
+
+def test_where_less_is_better_the_score_is_the_less():
+    corridor = tunable("sarsa", "of-small", steps=300)  # nothing is paid: steps to see all
+    found = corridor.score(corridor.settings, [0, 1])
+    np.testing.assert_array_equal(found, -corridor.settings.run(spie.grid("of-small"), 300, 2).steps_to(0.99))
+
+
+def test_a_setting_that_is_given_is_not_tuned_and_stays():
+    what = tunable("sarsa-srr", "riverswim", alpha=0.3)
+    assert what.settings.alpha == 0.3
+    assert "alpha" not in what.ranges
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("linear-q-sf-fp", 'no agent on mountain-car "linear-q-sf-fp"; did you mean "linear-q-sf-pf"'),
-        ("sarsa-rrs --env sixarms", 'no agent on sixarms "sarsa-rrs"'),
-        ("sarsa --env sea", 'no task to tune on "sea"'),
+        ("linear-q-sf-fp", 'no agent "linear-q-sf-fp"; did you mean "linear-q-sf-pf"'),
+        ("sarsa-rrs --env sixarms", 'no agent "sarsa-rrs"'),
+        ("sarsa --env sea", 'no task of kind table "sea"'),
         ("sarsa --trials 0", "trials must lie between 1 and"),
         ("sarsa --journal .", ". cannot be used as a journal"),
     ],

@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from spie.tasks.grids import MAPS, grid, maze
+import spie
+from spie.tasks.chains import riverswim
+from spie.tasks.grids import MAPS, doors, grid, maze, middle
 from spie.tasks.mdp import MDP, reachable
 
 UP, RIGHT, DOWN, LEFT = range(4)
@@ -56,6 +58,53 @@ def test_four_rooms_share_four_doors() -> None:
     assert {label for label in mdp.labels if "5" in label} == {"2,5", "7,5", "5,2", "5,7"}
     assert goes(mdp, "2,5") == ["2,5", "2,6", "2,5", "2,4"]
     assert goes(mdp, "5,2") == ["4,2", "5,2", "6,2", "5,2"]
+
+
+CORNERED = """
+..#..
+.....
+..##.
+#.###
+"""  # a door at 1,2; at 2,4 and 3,1 dead ends; the cells of the left and right room are none
+
+
+def labels(mdp: MDP, states: np.ndarray) -> list[str]:
+    return [mdp.labels[s] for s in np.flatnonzero(states)]
+
+
+def test_a_door_has_walls_on_two_opposite_sides_and_none_on_the_other_two() -> None:
+    assert labels(grid(CORNERED), doors(grid(CORNERED))) == ["1,2"]
+    assert labels(grid(CORNERED), doors(grid(CORNERED, bumps=False))) == ["1,2"]
+    corridor = grid("S...#")  # its ends are dead ends
+    assert labels(corridor, doors(corridor)) == ["0,1", "0,2"]
+    bend = grid("..\n#.\n#.")
+    assert labels(bend, doors(bend)) == ["1,1"]
+    assert labels(grid("cluster-hard"), doors(grid("cluster-hard"))) == ["2,5", "5,2", "5,7", "7,5"]
+    assert not doors(grid("of-small")).any()
+
+
+def test_a_maze_has_a_door_wherever_a_corridor_runs_straight() -> None:
+    text = maze(15, 15)
+    lines = text.split("\n")
+    straight = []
+    for r, line in enumerate(lines):
+        for c, letter in enumerate(line):
+            if letter != "#":
+                sides = [lines[r - 1][c], lines[r + 1][c], line[c - 1], line[c + 1]]
+                walls = "".join("#" if side == "#" else "." for side in sides)
+                straight += [f"{r},{c}"] if walls in ("##..", "..##") else []
+    assert labels(grid(text), doors(grid(text))) == straight
+    assert len(straight) == 67
+
+
+def test_an_mdp_that_is_no_grid_has_no_doors() -> None:
+    assert doors(riverswim()).tolist() == [False] * 6
+    assert middle(riverswim()) == 3
+
+
+def test_the_middle_of_a_grid_is_the_door_nearest_to_it_or_else_the_cell() -> None:
+    assert grid("cluster-simple").labels[middle(grid("cluster-simple"))] == "5,5"
+    assert grid("...\n...\n...").labels[middle(grid("...\n...\n..."))] == "1,1"
 
 
 @pytest.mark.parametrize("name", MAPS)
@@ -140,6 +189,36 @@ def test_a_map_is_read_from_a_file(tmp_path: Path) -> None:
     path.write_bytes("S.\r\n##\r\n".encode("utf-8-sig"))
     for given in (path, str(path)):
         assert (grid(given).name, grid(given).n_states) == ("two_cells", 2)
+
+
+def test_a_grid_is_a_task_by_the_name_text_or_file_of_its_map(tmp_path: Path) -> None:
+    path = tmp_path / "own.txt"
+    path.write_text("S.\n#G")
+    for given, states in (("of-small", 100), ("S.\n#G", 3), (str(path), 3)):
+        mdp = spie.task(given, task="goal")
+        assert (mdp.kind, mdp.n_states, mdp.terminal.sum()) == ("table", states, 1)
+    assert spie.task("grid", map="of-small", task="goal").digest == spie.task("of-small", task="goal").digest
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("of-smal", {}, 'no task, map or file "of-smal"; did you mean "of-small"? Known: '),
+        ("nowhere.txt", {}, 'no task, map or file "nowhere.txt". Known: '),
+        ("of-small", {"tusk": "goal"}, 'no option of of-small "tusk"; did you mean "task"? Known: '),
+        ("of-small", {"task": "gaol"}, 'no task "gaol"; did you mean "goal"? Known: explore, goal, moving-goal'),
+        ("S..\nx..", {}, 'map: unknown character "x" in line 2, column 1; known: '),
+    ],
+)
+def test_a_wrong_name_or_option_of_a_task_is_one_line(name: str, options: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match="^" + re.escape(message)) as error:
+        spie.task(name, **options)
+    assert "\n" not in str(error.value)
+
+
+def test_a_folder_is_no_map(tmp_path: Path) -> None:
+    with refused(f"{tmp_path} is a folder; give the text file of a map"):
+        spie.task(str(tmp_path))
 
 
 def refused(message: str) -> "pytest.RaisesExc[ValueError]":

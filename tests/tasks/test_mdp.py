@@ -9,10 +9,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
 import spie.tasks.mdp
-from spie.tasks import grid, register, riverswim, sixarms
-from spie.tasks.mdp import MDP, MDPEnv, draw, reachable, write
-
-register()
+from spie.tasks import grid, riverswim, sixarms
+from spie.tasks.draw import draw, write
+from spie.tasks.mdp import MDP, MDPEnv, reachable
+from spie.tasks.registry import TASKS
 
 
 def pair(**changes: Any) -> MDP:
@@ -295,6 +295,17 @@ def test_a_passenger_outside_the_table_is_refused() -> None:
         MDP.from_gymnasium(gym.make("Taxi-v4", fickle_passenger=True))
 
 
+def test_a_state_is_found_by_its_label_or_its_number() -> None:
+    mdp = grid("S#.")
+    assert (mdp.state("0,2"), mdp.state("1"), riverswim().state("5")) == (1, 1, 5)
+    with pytest.raises(
+        ValueError, match=r"^map: no state \"0,1\"; give a number 0\.\.1 or the row,column of a free cell"
+    ):
+        mdp.state("0,1")
+    with pytest.raises(ValueError, match=r"^riverswim: no state \"6\"; give a number 0\.\.5$"):
+        riverswim().state("6")
+
+
 @pytest.mark.parametrize("render_mode", [None, "ansi", "rgb_array"])
 @pytest.mark.parametrize(
     ("name", "options"),
@@ -312,13 +323,13 @@ def test_registered_environments_pass_gymnasiums_check(
     check_env(gym.make(f"spie/{name}-v0", render_mode=render_mode, **options).unwrapped)
 
 
-def test_registering_twice_is_silent() -> None:
-    register()
-    assert {name for name in gym.registry if name.startswith("spie/")} >= {
-        "spie/RiverSwim-v0",
-        "spie/SixArms-v0",
-        "spie/Grid-v0",
-    }
+def test_every_id_of_the_registry_is_known_to_gymnasium_and_the_other_way_round() -> None:
+    entries = [entry for tasks in TASKS.values() for _, entry in tasks.items() if entry.gymnasium]
+    assert {"RiverSwim", "SixArms", "Grid", "SparseMountainCar", "SparsePendulum"} <= {e.gymnasium for e in entries}
+    ids = {name for name in gym.registry if name.startswith("spie/") and not name.startswith("spie/Pixels-")}
+    assert {f"spie/{entry.gymnasium}-v0" for entry in entries if entry.kind != "images"} == ids
+    for entry in entries:
+        assert gym.registry[f"spie/{entry.gymnasium}-v0"].max_episode_steps == entry.max_steps
 
 
 def test_arguments_of_make_reach_the_map_and_the_limits() -> None:

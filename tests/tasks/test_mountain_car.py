@@ -9,7 +9,6 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import spie
-from spie.agents.linear_q.batch import LinearQ
 
 
 def test_the_car_moves_as_gymnasiums_over_a_hundred_thousand_steps():
@@ -70,6 +69,16 @@ def test_the_tasks_are_gymnasium_environments(name, cap):
         env.unwrapped.step(3)
 
 
+def test_the_environment_of_a_task_is_truncated_where_it_is_told_and_draws_nothing():
+    env = gym.make("spie/SparseMountainCar-v0", max_steps=3)
+    env.reset(seed=0)
+    assert [env.step(1)[3] for _ in range(3)] == [False, False, True]
+    with pytest.raises(TypeError, match='mountain-car: no render mode "rgb_array"; it draws nothing'):
+        spie.mountain_car().env("rgb_array")
+    with pytest.raises(ValueError, match="mountain-car: max_steps is 0; give 1 or more"):
+        spie.mountain_car().env(max_steps=0)
+
+
 def glide(x, a):
     x[0] += 0.1 * (a - 1)
     return (1.0 if x[0] > 1.0 else 0.0), x[0] > 1.0
@@ -77,7 +86,8 @@ def glide(x, a):
 
 def test_a_task_of_ones_own_is_a_few_lines():
     task = spie.ContinuousTask("glide", (-2.0,), (2.0,), ("back", "stay", "on"), (0.0,), (0.5,), glide)
-    trace = LinearQ(reward="constant", beta=1.0, dimension=16).run(task, 200, 2, episodes=30, keep=("Q", "Psi", "Xi"))
+    agent = spie.LinearQ(reward="constant", beta=1.0, dimension=16)
+    trace = agent.run(task, 200, 2, episodes=30, keep=spie.Keep(matrices=("Q", "Psi", "Xi")))
     assert trace.failures == []
     assert trace.terminated[:, -10:].mean() > 0.8  # a random walk gets there in half of the episodes
     assert trace.episode_steps[:, -10:].mean() < trace.episode_steps[:, :3].mean()

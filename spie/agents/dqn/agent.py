@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from spie.agents.base import Agent, Keep, Replay, Resources, Seeds, Session, refuse
+from spie.agents.base import Agent, Keep, Range, Replay, Resources, Seeds, Session, refuse
 from spie.agents.dqn.cost import memory_for
 from spie.agents.dqn.settings import DQNSettings, check_steps, own_bonus
 from spie.engine.lanes import seed_array
@@ -50,6 +50,18 @@ class DQN(DQNSettings, Agent):
         found = {name: value for name, value in vars(self).items() if value != usual[name]}
         own = own_bonus(self.bonus)
         return found | {"own bonus": own} if own else found
+
+    def usual_settings(self, task: ImageTask) -> dict[str, Any]:
+        """The paper's settings for games, small ones for the rest."""
+        return {"preset": "paper" if task.frame_skip > 1 else "small"}
+
+    def tuning_ranges(self, task: ImageTask) -> dict[str, Range]:
+        ranges = {"rate": Range(1e-5, 1e-2, log=True), "epsilon": Range(0.01, 0.3, log=True)}
+        if self.target == "polyak":
+            ranges["polyak"] = Range(0.001, 0.1, log=True)
+        if self.bonus != "none":
+            ranges["beta"] = Range(1e-4, 1.0, log=True)
+        return ranges
 
     def seconds_per_step(self, task: Any) -> float:
         return SECONDS_PER_STEP[self.network]

@@ -23,6 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spie.files import sync_folder, write_whole
+
 FORMAT = 1
 KEPT = 2
 _NAME = re.compile(r"step-(\d{12})")
@@ -69,11 +71,11 @@ def save(folder: Path, step: int, checkpoint: Checkpoint, frames: Path) -> Path:
         files[f"{i}.npy"] = _describe(aside / f"{i}.npy")
     manifest = {"format": FORMAT, "files": files, "arrays": names, "values": checkpoint.values}
     _write(aside / "manifest.json", json.dumps(manifest).encode())
-    _sync(aside)
+    sync_folder(aside)
     if path.exists():  # the same step once more, after a resume
         shutil.rmtree(path)
     aside.rename(path)
-    _sync(folder)
+    sync_folder(folder)
     for old in checkpoints(folder)[KEPT:]:
         shutil.rmtree(old)
     needed = [named for kept in checkpoints(folder) for named in _segments(kept)]
@@ -139,10 +141,7 @@ def _segments(path: Path) -> Sequence[str]:
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
     """A small JSON file, whole or not at all."""
-    aside = path.with_name(f".{path.name}.new")
-    _write(aside, json.dumps(values, indent=1).encode())
-    aside.replace(path)
-    _sync(path.parent)
+    write_whole(path, json.dumps(values, indent=1))
 
 
 def _write(path: Path, data: bytes) -> dict[str, Any]:
@@ -160,12 +159,3 @@ def _describe(path: Path) -> dict[str, Any]:
 def _to_disk(file: Any) -> None:
     file.flush()
     os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    """Names in a folder are on disk only after this."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -23,6 +23,7 @@ from spie.agents.dqn.many_seeds import arrays_of, joined, side_by_side, trace_of
 from spie.agents.dqn.monitor import Pace, TensorBoard, TrainingReport, curves_of, line_of, monitor_file
 from spie.agents.dqn.play import PlayedStep, play
 from spie.agents.dqn.settings import DQNSettings
+from spie.files import replacing
 from spie.tasks.base import ImageTask
 from spie.tasks.gymnasium import image_shape
 from spie.trace import Trace
@@ -162,12 +163,9 @@ def _kept(
     done, own = folder / f"seed-{seed}.npz", folder / f"seed-{seed}"
     if not done.exists():
         trace = _begin_or_go_on(settings, task, steps, seed, own, threads, progress)
-        with open(aside := done.with_suffix(".new"), "wb") as file:
+        with replacing(done) as file:
             arrays: dict[str, Any] = dict(arrays_of(trace))
             np.savez(file, **arrays)  # of plain numbers; object arrays would not load
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(done)
     shutil.rmtree(own, ignore_errors=True)
     with np.load(done) as found:
         return Trace(**found)

@@ -1,0 +1,121 @@
+"""Settings of linear Q-learning with successor and predecessor features, and their names."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from spie.agents.base import Agent, Keep, Range, Replay, Seeds, Session, check_ranges
+from spie.errors import unknown
+from spie.features import FourierFeatures, fourier_features
+from spie.rewards import get_reward
+from spie.tasks.base import Kind
+from spie.tasks.continuous import ContinuousTask
+from spie.trace import EpisodeTrace
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearQ(Agent):
+    """Settings of a Q-learning agent on random Fourier features. The defaults are the paper's for MountainCar.
+
+    A negative `beta` pays the intrinsic reward with the other sign.
+    """
+
+    kind: ClassVar[Kind] = "continuous"
+
+    reward: str = "sf-pf"
+    alpha: float = 0.1  # learning rate of Q
+    eta: float = 0.2  # learning rate of the SF
+    eta_pr: float = 0.2  # learning rate of the PF
+    gamma: float = 0.99  # discount of Q
+    gamma_sr: float = 0.95  # discount of the SF
+    gamma_pr: float = 0.95  # discount of the PF
+    beta: float = 1000.0  # scale of the intrinsic reward
+    epsilon: float = 0.3  # chance of an action at random
+    dimension: int = 128  # of the features
+    length_scale: float = 0.2  # of the features, as a fraction of the space's width
+    features_seed: int | None = None  # None: every seed draws features of its own
+    sf_target: Literal["sarsa", "greedy"] = "sarsa"  # psi looks ahead through the action taken next or the best one
+    cells: int = 20  # along each axis, in which visits are counted
+    tie_tolerance: float = 1e-9  # relative difference below which values count as equal
+
+    def __post_init__(self) -> None:
+        get_reward(self.reward, on="features")
+        rate, unit, below_one, size = "[0, inf)", "[0, 1]", "[0, 1)", "[1, 10000]"
+        check_ranges(
+            self, alpha=rate, eta=rate, eta_pr=rate, gamma=unit, gamma_sr=below_one, gamma_pr=below_one,
+            beta="(-inf, inf)", epsilon=unit, length_scale="(0, inf)", dimension=size, cells=size,
+            tie_tolerance=below_one,
+        )  # fmt: skip
+        for name in ("dimension", "cells"):
+            if not isinstance(getattr(self, name), int | np.integer):
+                raise ValueError(f"LinearQ: {name} must be a whole number, not {getattr(self, name)}")
+        if self.sf_target not in ("sarsa", "greedy"):
+            raise unknown("sf_target for LinearQ", self.sf_target, ("sarsa", "greedy"))
+
+    def features(self, task: ContinuousTask, seed: int) -> FourierFeatures:
+        """The features that a seed of this agent sees."""
+        own = seed if self.features_seed is None else self.features_seed
+        return fourier_features(task.space, self.dimension, self.length_scale, own)
+
+    def seconds_per_step(self, task: ContinuousTask) -> float:
+        """About how long a step takes on one core, compiled."""
+        matrices = len({"psi_norm", "xi_norm_next"} & set(get_reward(self.reward).needs))
+        return 3e-9 * self.dimension + 1.3e-10 * matrices * self.dimension**2
+
+    @property
+    def rewards(self) -> tuple[str, ...]:
+        return (self.reward,)
+
+    def run(
+        self,
+        task: ContinuousTask,
+        steps: int,
+        seeds: Seeds = 1,
+        *,
+        episodes: int | None = None,
+        keep: Keep = Keep(),
+        replay: Replay | None = None,
+        session: Session = Session(),
+    ) -> EpisodeTrace:
+        """Run this agent on a continuous task, once per seed; arguments as for `run_linear_q`."""
+        from spie.agents.linear_q.batch import run_linear_q
+
+        options: dict[str, Any] = {"episodes": episodes, "keep": keep, "replay": replay, "session": session}
+        return run_linear_q([self], task, steps, seeds, **options)[0]
+
+    @classmethod
+    def run_many(
+        cls,
+        settings: Sequence["LinearQ"],
+        task: ContinuousTask,
+        steps: int,
+        seeds: Seeds = 1,
+        *,
+        episodes: int | None = None,
+        session: Session = Session(),
+    ) -> list[EpisodeTrace]:
+        """All settings side by side."""
+        from spie.agents.linear_q.batch import run_linear_q
+
+        return run_linear_q(settings, task, steps, seeds, episodes=episodes, session=session)
+
+    def tuning_ranges(self, task: ContinuousTask) -> dict[str, Range]:
+        ranges = {"alpha": Range(0.001, 0.5, log=True), "epsilon": Range(0.01, 0.5, log=True)}
+        ranges["length_scale"] = Range(0.05, 0.5, log=True)
+        if self.reward != "none":
+            ranges["beta"] = Range(1e-5, 1e3, log=True)
+        for need, eta, gamma in (("psi_norm", "eta", "gamma_sr"), ("xi_norm_next", "eta_pr", "gamma_pr")):
+            if need in get_reward(self.reward).needs:
+                ranges |= {eta: Range(0.01, 1.0, log=True), gamma: Range(0.5, 0.99, log=False)}
+        return ranges
+
+
+AGENTS: dict[str, dict[str, Any]] = {
+    "linear-q": {"reward": "none"},
+    "linear-q-sf": {"reward": "sf"},
+    "linear-q-sf-pf": {"reward": "sf-pf"},
+    "linear-q-constant": {"reward": "constant"},
+    "linear-q-count": {"reward": "count"},
+}

@@ -1,0 +1,130 @@
+"""Settings of SARSA with an intrinsic reward, and the names under which the paper compares them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from spie.agents.base import Agent, Keep, Range, Replay, Seeds, Session, check_ranges
+from spie.errors import unknown
+from spie.rewards import get_reward
+from spie.tasks.mdp import MDP
+from spie.trace import Trace
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sarsa(Agent):
+    """Settings of a SARSA agent with an intrinsic reward. The defaults are the paper's for grid worlds.
+
+    Each open point of the paper is an option, its default the reading that docs/paper.md gives.
+    """
+
+    reward: str = "sr-r"
+    alpha: float = 0.1  # learning rate of Q; 0 leaves Q as it is
+    eta: float = 0.1  # learning rate of M and F
+    gamma: float = 0.95  # discount of Q
+    gamma_sr: float = 0.95  # discount of M and F
+    eta_pr: float | None = None  # learning rate of N; None: eta
+    gamma_pr: float | None = None  # discount of N; None: gamma_sr
+    beta: float = 1.0  # scale of the intrinsic reward
+    epsilon: float = 0.1  # chance of an action at random
+    learned: bool = True  # False: M, F and N in closed form under the uniform random policy, never updated
+    q0: float = 0.0  # Q starts at this value
+    m0: float = 0.0  # M, F and N start at m0 times the identity
+    next_action: Literal["resample", "carry"] = "resample"  # whether the action after a' is drawn anew
+    ties: Literal["random", "first"] = "random"  # among actions of equal value
+    tie_tolerance: float = 1e-9  # relative difference below which values count as equal
+    bonus_from: Literal["updated", "previous"] = "updated"  # the matrices after or before this step's update
+    sparse: bool | None = None  # whether M is kept row-sparse; None: above 4096 states
+    tolerance: float = 1e-8  # entries below it are dropped from row-sparse matrices
+
+    def __post_init__(self) -> None:
+        get_reward(self.reward, on="tables")
+        unit, positive, below_one, real = "[0, 1]", "(0, 1]", "[0, 1)", "(-inf, inf)"
+        check_ranges(
+            self, alpha=unit, eta=positive, gamma=unit, gamma_sr=below_one, eta_pr=positive, gamma_pr=below_one,
+            beta=real, epsilon=unit, q0=real, m0="[0, inf)", tie_tolerance=below_one, tolerance="(0, 1)",
+        )  # fmt: skip
+        for name, choices in {
+            "next_action": ("resample", "carry"),
+            "ties": ("random", "first"),
+            "bonus_from": ("updated", "previous"),
+        }.items():
+            if getattr(self, name) not in choices:
+                raise unknown(f"{name} for Sarsa", getattr(self, name), choices)
+
+    def seconds_per_step(self, task: MDP) -> float:
+        """About how long a step takes on one core, compiled."""
+        return 3e-8 + 3e-10 * task.n_states
+
+    @property
+    def rewards(self) -> tuple[str, ...]:
+        return (self.reward,)
+
+    def run(
+        self,
+        task: MDP,
+        steps: int,
+        seeds: Seeds = 1,
+        *,
+        episodes: int | None = None,
+        keep: Keep = Keep(),
+        replay: Replay | None = None,
+        session: Session = Session(),
+    ) -> Trace:
+        """Run this agent on an MDP, once per seed; arguments as for `run_sarsa`."""
+        from spie.agents.sarsa.batch import run_sarsa
+
+        options: dict[str, Any] = {"episodes": episodes, "keep": keep, "replay": replay, "session": session}
+        return run_sarsa([self], task, steps, seeds, **options)[0]
+
+    @classmethod
+    def run_many(
+        cls,
+        settings: Sequence["Sarsa"],
+        task: MDP,
+        steps: int,
+        seeds: Seeds = 1,
+        *,
+        episodes: int | None = None,
+        session: Session = Session(),
+    ) -> list[Trace]:
+        """All settings side by side."""
+        from spie.agents.sarsa.batch import run_sarsa
+
+        return run_sarsa(settings, task, steps, seeds, episodes=episodes, session=session)
+
+    def tuning_ranges(self, task: MDP | None) -> dict[str, Range]:
+        """The settings of the paper's sweep, from its least value to its largest."""
+        kept = {need[:2] for need in get_reward(self.reward).needs}
+        rate = Range(0.005, 0.5, log=True)
+        discount = Range(0.5, 0.99, log=False)
+        ranges = {
+            "alpha": (True, rate),
+            "eta": (self.learned and bool(kept & {"M_", "F_"}), rate),
+            "gamma_sr": (bool(kept & {"M_", "F_"}), discount),
+            "eta_pr": (self.learned and "N_" in kept, rate),
+            "gamma_pr": ("N_" in kept, discount),
+            "beta": (self.reward != "none", Range(1.0, 10_000.0, log=True)),
+            "epsilon": (True, Range(0.01, 0.1, log=True)),
+        }
+        return {name: where for name, (is_used, where) in ranges.items() if is_used}
+
+
+_LEARNED: dict[str, dict[str, Any]] = {
+    "sarsa": {"reward": "none"},
+    "sarsa-sr": {"reward": "sr"},
+    "sarsa-fr": {"reward": "fr"},
+    "sarsa-srr": {"reward": "sr-r"},
+    "sarsa-srr-a": {"reward": "sr-r(a)"},
+    "sarsa-srr-b": {"reward": "sr-r(b)"},
+    "sarsa-srr-c": {"reward": "sr-r(c)"},
+    "sarsa-sr-pr": {"reward": "sr-pr"},
+}
+_FIXED = {f"{name}-fixed": s | {"learned": False} for name, s in _LEARNED.items() if name != "sarsa"}
+_CONTROLS: dict[str, dict[str, Any]] = {  # ours, not in the paper: no representation at all
+    "constant": {"reward": "constant"},
+    "optimistic": {"reward": "none", "q0": 20.0},  # 1 / (1 - gamma)
+    "count": {"reward": "count", "q0": 20.0},
+    "random": {"reward": "none", "epsilon": 1.0},
+}
+AGENTS = _LEARNED | _FIXED | _CONTROLS

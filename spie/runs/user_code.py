@@ -1,0 +1,43 @@
+"""Users' own files that define rewards: workers in other processes get their text, and it is part of a run's id."""
+
+import linecache
+import types
+from collections.abc import Mapping
+from pathlib import Path
+
+from spie.rewards import REWARDS
+
+_FILES: dict[str, str] = {}  # name and text
+
+
+def load_rewards(file: str | Path) -> None:
+    """Run a file of yours that defines rewards; workers in other processes and on other machines get it, too."""
+    try:
+        register_files({str(Path(file).resolve()): Path(file).read_text(encoding="utf-8")})
+    except (SyntaxError, ImportError, NameError) as error:
+        raise ValueError(f"{file} cannot be loaded: {error}") from error
+
+
+def register_files(files: Mapping[str, str]) -> None:
+    """Run files with rewards, given by name and text, in this process, each once."""
+    for name, text in files.items():
+        if _FILES.get(name) == text:
+            continue
+        # Where a function's text is looked up, so that it can be compiled where there is no such file.
+        linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
+        module = types.ModuleType(Path(name).stem)
+        exec(compile(text, name, "exec"), module.__dict__)
+        _FILES[name] = text
+
+
+def loaded_files() -> dict[str, str]:
+    """The files that were run in this process, name and text."""
+    return dict(_FILES)
+
+
+def source_of(reward: str) -> str:
+    """What defines a reward that is not built in: the text of its file, or else its code. Empty for a built-in one."""
+    if reward not in REWARDS or REWARDS.get(reward).built_in:
+        return ""
+    code = REWARDS.get(reward).function.__code__
+    return "".join(linecache.getlines(code.co_filename)) or repr((code.co_code, code.co_consts))
