@@ -10,7 +10,10 @@ LANE = np.dtype(
     + [("epsilon", np.uint64), ("word", np.uint64), ("stride", np.uint64), ("steps", np.int64)]
     + [(name, np.uint32) for name in ("state", "action", "seen", "phase", "table", "left")]
     + [(name, np.int32) for name in ("episode", "length", "truncated")]
-    + [("over", np.int32), ("stopped", np.int32)]  # whether it goes on; the step at which numbers were not finite, or -1
+    + [
+        ("over", np.int32),
+        ("stopped", np.int32),
+    ]  # it goes no further; where numbers were not finite, the step, else -1
     + [("refused", np.int32), ("refused_in", np.int32)],  # the first step whose replayed action was not available
     align=True,
 )
