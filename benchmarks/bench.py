@@ -32,10 +32,10 @@ import spie
 from reference import reference
 from spie.engine.lanes import aligned_zeros
 from spie.engine.matrix import product
+from spie.paper.sweeps import searches
 from spie.rewards import reward_names
 from spie.runs.run import Run, save
 from spie.runs.store import Store
-from spie.search.sweep import plan
 
 
 class Task(NamedTuple):
@@ -237,10 +237,10 @@ def sweeps() -> None:
     runs: dict[Any, Callable[[], Any]] = {}
     pieces = {}
     for env, agent in itertools.product(("riverswim", "sixarms"), ("sarsa-srr", "sarsa-sr-pr")):
-        (search,) = plan(env, [agent], {}, seeds=20)
-        piece = next(search.runs[-1].settings.split(540))
+        (search,) = searches(env, [agent], {})
+        piece = next(search.pieces(20)[-1].split(540))
         pieces[env, agent] = search.run(piece, 20)
-        settings, mdp = piece.settings(), search.mdp
+        settings, mdp = piece.settings(), search.task
         runs[env, agent, "engine"] = partial(spie.run_sarsa, settings, mdp, search.steps, 20, threads=1)
         runs[env, agent, "one setting"] = partial(settings[0].run, mdp, search.steps, 20 * len(piece), threads=1)
         runs[env, agent, "sweep"] = partial(stored, pieces[env, agent])

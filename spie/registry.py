@@ -11,7 +11,7 @@ that fails adds nothing, is named in one line on the error output, and everythin
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, TypeVar
@@ -29,16 +29,21 @@ problems: list[str] = []  # a line for each plug-in that could not be used
 
 
 class Registry(Generic[Value]):
-    """Values by name, in the order in which they were added."""
+    """Values by name, in the order in which they were added.
 
-    def __init__(self, kind: str) -> None:
+    load_own: imports the modules that add our own; called once, before anything is added or looked up.
+    """
+
+    def __init__(self, kind: str, load_own: Callable[[], None] | None = None) -> None:
         self.kind = kind  # for messages: "agent", "task", ...
+        self._load_own = load_own
         self._values: dict[str, Value] = {}
         self._owners: dict[str, str | None] = {}  # the plug-in that added a name; None: spie itself, or the user
         _REGISTRIES.append(self)  # type: ignore[arg-type]
 
     def add(self, name: str, value: Value, *, again: bool = False) -> None:
         """Make `value` known as `name`. again: a name of the same owner may be defined anew, as in notebooks."""
+        self._fill()
         if name in self._values and not (again and self._owners[name] == _loading):
             owner = self._owners[name]
             whose = "a built-in" if owner is None else f"plug-in {owner}'s"
@@ -46,8 +51,20 @@ class Registry(Generic[Value]):
         self._values[name] = value
         self._owners[name] = _loading
 
+    def _fill(self) -> None:
+        """Have our own added first, and as ours, even where a plug-in is what asks for it."""
+        global _loading
+        if self._load_own is None:
+            return
+        load_own, self._load_own, by, _loading = self._load_own, None, _loading, None
+        try:
+            load_own()
+        finally:
+            _loading = by
+
     def get(self, name: str) -> Value:
         """The value known as `name`; ValueError, with the nearest known name, where there is none."""
+        self._fill()
         if name not in self._values:
             load_plugins()
         if name not in self._values:
@@ -56,6 +73,7 @@ class Registry(Generic[Value]):
 
     def names(self) -> tuple[str, ...]:
         """All names, those of plug-ins included."""
+        self._fill()
         load_plugins()
         return tuple(self._values)
 
@@ -64,12 +82,14 @@ class Registry(Generic[Value]):
         return self._owners[name]
 
     def items(self) -> Iterator[tuple[str, Value]]:
+        self._fill()
         load_plugins()
         return iter(list(self._values.items()))
 
     @contextmanager
     def restored(self) -> Iterator[None]:
         """What is added within the block is forgotten at its end; what plug-ins offer is not."""
+        self._fill()
         load_plugins()
         values, owners = self._values.copy(), self._owners.copy()
         try:
@@ -78,6 +98,7 @@ class Registry(Generic[Value]):
             self._values, self._owners = values, owners
 
     def __contains__(self, name: str) -> bool:
+        self._fill()
         if name not in self._values:
             load_plugins()
         return name in self._values
@@ -95,7 +116,6 @@ def load_plugins() -> None:
 
 def _load(entry: EntryPoint) -> None:
     global _loading
-    before = [(registry._values.copy(), registry._owners.copy()) for registry in _REGISTRIES]
     _loading = entry.name
     try:
         module = entry.load()
@@ -103,8 +123,9 @@ def _load(entry: EntryPoint) -> None:
         if contract > CONTRACT:
             raise ValueError(f"it is made for contract {contract} of spie, this spie has {CONTRACT}; update spie")
     except (Exception, SystemExit) as error:  # whatever somebody else's module does
-        for registry, (values, owners) in zip(_REGISTRIES, before, strict=False):
-            registry._values, registry._owners = values, owners
+        for registry in _REGISTRIES:  # all that it added; nothing else can it have changed
+            for name in [name for name, owner in registry._owners.items() if owner == entry.name]:
+                del registry._values[name], registry._owners[name]
         why = str(error).partition("\n")[0] or type(error).__name__
         problems.append(f"plug-in {entry.name} ({entry.value}) is left out: {why}")
         print(f"spie: {problems[-1]}", file=sys.stderr)

@@ -133,11 +133,6 @@ def td_pr(N: Array, s: int, s_next: int, gamma: float) -> Array:
     return error
 
 
-def predecessor_rates(eta: float, gamma_sr: float, eta_pr: float | None, gamma_pr: float | None) -> tuple[float, float]:
-    """Learning rate and discount of N, which are those of M where they are None: (eta_pr, gamma_pr)."""
-    return eta if eta_pr is None else eta_pr, gamma_sr if gamma_pr is None else gamma_pr
-
-
 def sr_row_sums(P: Chain, gamma: float, terminal: Mask | None = None) -> Array:
     """Row sums w of M, shape [S], without M: a sparse P stays sparse.
 

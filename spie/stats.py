@@ -8,7 +8,7 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,7 +37,7 @@ def estimate(values: ArrayLike) -> Estimate:
     if x.ndim != 1 or len(x) == 0:
         raise ValueError(f"an estimate needs one value per seed, not an array of shape {x.shape}")
     sd = float(x.std(ddof=1)) if len(x) > 1 else math.nan
-    low, high = bootstrap(x, np.mean)
+    low, high = bootstrap(lambda x: x.mean(axis=-1), x)
     return Estimate(len(x), float(x.mean()), sd, sd / math.sqrt(len(x)), float(np.median(x)), iqm(x), low, high)
 
 
@@ -48,12 +48,27 @@ def iqm(values: ArrayLike) -> float:
     return float(x[cut : len(x) - cut].mean())
 
 
-def bootstrap(values: ArrayLike, statistic: Callable[..., NDArray[np.float64]], seed: int = 0) -> tuple[float, float]:
-    """95 % percentile interval of a statistic (called with `axis=1`) over resampled seeds."""
-    x = np.asarray(values, np.float64)
-    picks = np.random.default_rng(seed).integers(len(x), size=(RESAMPLES, len(x)))
-    low, high = np.quantile(statistic(x[picks], axis=1), [0.025, 0.975])
+def bootstrap(
+    statistic: Callable[..., NDArray[np.float64]],
+    *samples: ArrayLike,
+    seed: int = 0,
+    bits: Literal[32, 64] = 64,
+) -> tuple[float, float]:
+    """95 % percentile interval of a statistic of one or several samples, the entries (seeds) of each resampled apart.
+
+    statistic: of as many arrays as there are samples; it reduces their last axis. bits: of an index; with 32
+    the resamples of many seeds take half of the memory, and are other ones.
+    """
+    xs = [np.asarray(values) for values in samples]
+    drawn = statistic(*(x[_picks(len(x), seed + i, bits)] for i, x in enumerate(xs)))
+    low, high = np.quantile(drawn, [0.025, 0.975])
     return float(low), float(high)
+
+
+@functools.lru_cache(maxsize=8)
+def _picks(n: int, seed: int, bits: int = 64) -> NDArray[Any]:
+    """Which of n seeds are in each resample [RESAMPLES, n]."""
+    return np.random.default_rng(seed).integers(n, size=(RESAMPLES, n), dtype=np.int32 if bits == 32 else np.int64)
 
 
 def mean_curve(values: ArrayLike, seed: int = 0) -> NDArray[np.float64]:
@@ -91,8 +106,7 @@ def improvement(a: ArrayLike, b: ArrayLike, seed: int = 0) -> tuple[float, float
 @functools.lru_cache(maxsize=8)
 def _weights(n: int, seed: int) -> NDArray[np.float64]:
     """The share of each of n seeds in each resample [RESAMPLES, n]."""
-    picks = np.random.default_rng(seed).integers(n, size=(RESAMPLES, n))
-    return np.array([np.bincount(row, minlength=n) for row in picks]) / n
+    return np.array([np.bincount(row, minlength=n) for row in _picks(n, seed)]) / n
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from spie.stats import (
     probability_of_improvement,
 )
 
+MEAN = partial(np.mean, axis=-1)
 VALUES = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=40)
 
 
@@ -49,14 +51,14 @@ def test_the_interval_is_scipys_percentile_bootstrap():
     expected = scipy.stats.bootstrap((x,), np.mean, n_resamples=20_000, method="percentile", rng=2).confidence_interval
     # A quantile q of B resamples has a standard error of sqrt(q (1 - q) / B) / density, about 0.06 sd at B = 2000.
     wiggle = 5 * 0.06 * x.std() / math.sqrt(len(x))
-    assert bootstrap(x, np.mean) == pytest.approx(tuple(expected), abs=wiggle)
+    assert bootstrap(MEAN, x) == pytest.approx(tuple(expected), abs=wiggle)
 
 
 def test_the_interval_covers_the_true_mean_about_95_times_in_100():
     rng = np.random.default_rng(3)
     covered = 0
     for _ in range(300):
-        low, high = bootstrap(rng.normal(size=60), np.mean)
+        low, high = bootstrap(MEAN, rng.normal(size=60))
         covered += low < 0 < high
     assert abs(covered / 300 - 0.94) < 4 * math.sqrt(0.95 * 0.05 / 300)  # the percentile interval is a little short
 
@@ -65,7 +67,7 @@ def test_a_curve_has_at_each_point_the_interval_of_that_point():
     values = np.random.default_rng(5).normal(size=(30, 4))
     mean, low, high = mean_curve(values)
     for k in range(4):
-        assert (mean[k], low[k], high[k]) == pytest.approx((values[:, k].mean(), *bootstrap(values[:, k], np.mean)))
+        assert (mean[k], low[k], high[k]) == pytest.approx((values[:, k].mean(), *bootstrap(MEAN, values[:, k])))
 
 
 def test_the_difference_of_means_has_the_interval_of_two_independent_samples():

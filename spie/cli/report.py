@@ -1,14 +1,11 @@
 """`spie report`: the page."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from spie.cli.terminal import ResultsFile, app
-
-if TYPE_CHECKING:
-    pass
 
 
 @app.command()
@@ -22,14 +19,15 @@ def report(
 
     from rich.console import Console
 
-    from spie.paper import Results
+    from spie.paper.comparison import tally
+    from spie.paper.results import Results
     from spie.runs.store import Store, default_path
 
     path = results or default_path()
     if not path.exists():
         raise ValueError(f"no results in {path}; make some with spie run, or name another file with --results")
     Console(stderr=True).print("drawing the page, about 20 s", highlight=False)
-    from spie.page.report import tally, write  # matplotlib: seconds
+    from spie.page.report import write  # matplotlib: seconds
 
     with Store(path) as store:
         found = Results(store)

@@ -1,6 +1,5 @@
 """`spie list` and `spie run`: the experiments."""
 
-import dataclasses
 import json
 import os
 import time
@@ -16,47 +15,59 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from spie.paper import Experiment, Results
+    from spie.paper.experiment import Experiment
     from spie.runs.run import Run
     from spie.runs.store import Store
 
 
 @app.command("list")
 def list_() -> None:
-    """What there is: experiments, agents, rewards, environments."""
+    """What there is: experiments, intrinsic rewards, agents, tasks."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    from spie.agents.linear_q.settings import AGENTS as LINEAR_AGENTS
-    from spie.agents.sarsa.settings import AGENTS
-    from spie.paper import EXPERIMENTS
+    from spie.agents.dqn.settings import BONUSES
+    from spie.agents.registry import names as agents
+    from spie.paper.registry import experiments
     from spie.rewards import get_reward, reward_names
-    from spie.tasks.grids import MAPS
+    from spie.tasks.registry import KINDS
+    from spie.tasks.registry import names as tasks
 
     console = Console()
-    experiments = Table(title="experiments (spie run NAME)", title_justify="left", box=None)
+    table = Table(title="experiments (spie run NAME)", title_justify="left", box=None)
     for column in ("name", "what it reproduces", "runs x seeds", "steps"):
-        experiments.add_column(column, justify="right" if column == "steps" else "left")
-    for e in EXPERIMENTS.values():
-        runs = e.runs(e.seeds)
-        steps = sum(run.steps * (run.episodes or 1) * run.n_seeds * run.settings.n_settings for run in runs)
-        n = sum(run.settings.n_settings for run in runs)  # a run of a search is many
-        shape = f"{n:,} x {runs[0].n_seeds}{f', best x {e.seeds}' if e.then else ''}" if runs else "-"
-        experiments.add_row(e.name, e.title, shape, f"{'up to ' if any(r.episodes for r in runs) else ''}{steps:,}")
-    console.print(experiments, "")
+        table.add_column(column, justify="right" if column == "steps" else "left")
+    for e in experiments():
+        table.add_row(e.name, e.title, *_size(e))
+    console.print(table, "")
     rewards = Table(title="intrinsic rewards", title_justify="left", box=None)
     rewards.add_column("name")
     rewards.add_column("what it pays for a step from s to s'")
     for name in reward_names():
         rewards.add_row(name, escape(get_reward(name).summary))
+    for name in BONUSES.names():
+        rewards.add_row(name, "of the deep agent only, with a network of its own")
     console.print(rewards, "")
-    console.print("agents", style="bold")
-    console.print(" ", ", ".join((*AGENTS, *LINEAR_AGENTS)))
-    console.print("environments", style="bold")
-    console.print(
-        "  riverswim, sixarms, mountain-car, pendulum,", ", ".join(MAPS), "and any map of yours in a text file"
-    )
+    kinds = {"table": "tables", "continuous": "linear features", "images": "images"}
+    for kind in KINDS:
+        console.print(f"agents on {kinds[kind]}", style="bold")
+        console.print(" ", ", ".join(agents(kind)), highlight=False)
+    for kind in KINDS:
+        console.print(f"tasks for agents on {kinds[kind]}", style="bold")
+        more = {"table": ", any map of yours in a text file", "images": ", any Gymnasium id with images"}.get(kind, "")
+        console.print("  " + ", ".join(tasks(kind)) + more, highlight=False)
+
+
+def _size(e: "Experiment") -> tuple[str, str]:
+    """Runs, seeds and steps of an experiment."""
+    runs = e.runs(e.seeds)
+    if not runs:
+        return "-", "0"
+    steps = sum(run.steps * (run.episodes or 1) * run.n_seeds * run.settings.n_settings for run in runs)
+    n = sum(run.settings.n_settings for run in runs)  # a run of a search is many
+    shape = f"{n:,} x {runs[0].n_seeds}{f', best x {e.seeds}' if e.then else ''}"
+    return shape, f"{'up to ' if any(r.episodes for r in runs) else ''}{steps:,}"
 
 
 @app.command()
@@ -77,30 +88,29 @@ def run(
     """Run experiments; what is stored already is not run again."""
     from rich.console import Console
 
-    from spie.paper import EXPERIMENTS, Results, get_experiment, with_frames
+    from spie.paper.registry import experiments, get_experiment
+    from spie.paper.results import Results
     from spie.runs.backends import execute
     from spie.runs.store import Store
 
-    quick = [name for name, e in EXPERIMENTS.items() if not e.long]
-    if frames is not None:
-        names = [f"{name}@{frames}" for name in names or with_frames()]
-    chosen = [get_experiment(name) for name in dict.fromkeys(names or quick)]
+    every = [e.name for e in experiments() if (e.frames if frames is not None else not e.long)]
+    chosen = [get_experiment(name, frames) for name in dict.fromkeys(names or every)]
     if seeds is not None and not 1 <= seeds <= 1_000_000:
         raise ValueError(f"--seeds must lie between 1 and 1,000,000, not {seeds}")
     console = Console(stderr=True)
     with Store(results) as store:
         for e in chosen:
-            store.ask_for(e.name, seeds or e.seeds)
+            store.ask_for(e.key, seeds or e.seeds)
             finished = False
             while not finished:  # what follows from these runs is planned once they are stored
                 runs = e.planned(seeds or e.seeds, store)
-                console.print(f"[bold]{e.name}[/]: {_plan(runs, store)}", highlight=False)
+                console.print(f"[bold]{e.key}[/]: {_plan(runs, store)}", highlight=False)
                 with _progress(runs, store, console) as report:
                     for r in execute(runs, store, on or e.on, address, report):
                         report(r, 1.0)
                 finished = len(e.planned(seeds or e.seeds, store)) == len(runs)
             found = Results(store)
-            cells = [summary(e, r, found) for r in runs if r.role != "search"]
+            cells = [e.cell(*stored) for of_env in found.found(e.key).values() for stored in of_env.values()]
             if as_json:
                 for cell in cells:
                     print(json.dumps(cell))
@@ -117,6 +127,8 @@ def _progress(runs: "list[Run]", store: "Store", console: "Console") -> "Iterato
     Gives what is to be told how much of a run is done.
     """
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from spie.paper.contenders import label
 
     seconds = {r.id: max(r.seconds, 1e-3) for r in runs if r.id not in store}  # of those that have to be run
     shares = dict.fromkeys(seconds, 0.0)
@@ -139,11 +151,11 @@ def _progress(runs: "list[Run]", store: "Store", console: "Console") -> "Iterato
             shares[r.id] = share
             done = sum(share * seconds[name] for name, share in shares.items())
             ended = sum(share == 1 for share in shares.values())
-            progress.update(bar, completed=done, description=f"{ended}/{len(shares)} {r.env} {r.agent}")
+            who = f"{ended}/{len(shares)} {r.env} {label(r.agent, r.variant)}"
+            progress.update(bar, completed=done, description=who)
             if share == 1 and not terminal and seconds[r.id] > 60:
                 left = duration((time.monotonic() - began) * (total - done) / done)
-                line = f"  {ended}/{len(shares)} {r.env} {r.agent}, about {left} left"
-                console.print(line, highlight=False)
+                console.print(f"  {who}, about {left} left", highlight=False)
 
         yield report
 
@@ -166,50 +178,18 @@ def _plan(runs: "list[Run]", store: "Store") -> str:
     return plan
 
 
-def summary(experiment: "Experiment", r: "Run", results: "Results") -> dict[str, Any]:
-    """One cell in plain values: what was measured, our estimate, theirs, and whether the two agree."""
-    from spie.paper import CONTROLS, deep
-    from spie.paper import published as paper
-    from spie.stats import agreement, estimate
-
-    trace = results.trace(experiment.name, r.env, r.agent)
-    assert trace is not None
-    if isinstance(r.task, deep.Game):
-        measure, values = "mean reward of the last 100 episodes that ended", deep.score(trace)
-    elif r.episodes is not None:
-        measure, values = "steps an episode", trace.episode_steps.mean(axis=1)
-    elif getattr(r.task, "cells", None) is not None:
-        measure, values = f"states seen in {r.steps} steps, of {r.task.n_states}", (trace.first_visit >= 0).sum(axis=1)
-    elif hasattr(trace, "terminated"):
-        measure, values = "total reward", trace.episode_rewards.sum(axis=1)
-    else:
-        measure, values = "total reward", trace.total_reward
-    ours = estimate(values)
-    cell: dict[str, Any] = {"experiment": experiment.name, "env": r.env, "agent": r.agent, "measure": measure}
-    cell |= {name: None if value != value else value for name, value in dataclasses.asdict(ours).items()}  # no NaN
-    published = experiment.published.get((r.env, r.agent))
-    verdict = "control" if r.agent.partition(" ")[0] in CONTROLS else "no number printed"
-    if isinstance(r.task, deep.Game):
-        published = (paper.TABLE_2 | paper.RECONSTRUCTION)[r.env, r.agent]
-        less = experiment.frames < deep.PAPER_FRAMES
-        verdict = f"not comparable: {experiment.frames:,} frames" if less else "the paper's budget"
-    elif published is not None:
-        test = agreement(ours, *published, paper.SEEDS_OF_TABLES_1_AND_3)
-        verdict = "agrees" if test.agrees else "differs"
-        cell |= {"standard_errors_apart": round(test.z, 2), "spread_read_as": test.reading}
-    mean, spread = published or (None, None)
-    return cell | {"paper_mean": mean, "paper_spread": spread, "verdict": verdict}
-
-
 def _print_cells(experiment: "Experiment", cells: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
+
+    from spie.paper.contenders import label
+    from spie.paper.sections import number
 
     table = Table(title=f"{experiment.title} ({cells[0]['n']} seeds)", title_justify="left", box=None)
     for column in ("environment", "agent", "ours", "sd", "median", "paper", "verdict"):
         table.add_column(column, justify="right" if column in ("ours", "sd", "median", "paper") else "left")
     for cell in cells:
         names = ("mean", "sd", "median", "paper_mean")
-        numbers = ("-" if cell[name] is None else f"{cell[name]:,.0f}" for name in names)
-        table.add_row(cell["env"], cell["agent"], *numbers, cell["verdict"])
+        numbers = (number(cell[name], 0, thousands=",") for name in names)
+        table.add_row(cell["env"], label(cell["agent"], cell["variant"]), *numbers, cell["verdict"])
     Console().print(table)

@@ -14,6 +14,7 @@ from spie.cli.terminal import (
     ResultsFile,
     Rewards,
     app,
+    number,
     parse_assignments,
     parse_choices,
     parse_duration,
@@ -113,9 +114,9 @@ def _print_sweep(table: "SweepTable", top: int) -> None:
 def _cell(name: str, value: Any) -> str:
     if value is None:
         return "-"
-    return (
-        f"{value:,.0f}" if name.endswith(("mean", "se")) else f"{value:g}" if isinstance(value, float) else str(value)
-    )
+    if name.endswith(("mean", "se")):
+        return number(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 @app.command()
@@ -149,9 +150,8 @@ def tune(
     how: dict[str, Any] = {"seeds": seeds, "confirm": confirm, "steps": steps, "episodes": episodes, "journal": journal}
     with _bar(console, "{task.completed}/{task.total}") as progress:
         found = tuning.tune(agent, where, trials, **how, progress=progress, **parse_assignments(settings or []))
-    best, mean, se, untuned, untuned_se = (
-        f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.3g}"
-        for x in (found.searched, found.mean, found.se, found.default_mean, found.default_se)
+    best, mean, se, untuned, untuned_se = map(
+        number, (found.searched, found.mean, found.se, found.default_mean, found.default_se)
     )
     print(f"{found.finished} trials, {found.pruned} of them given up early; best mean of the search {best}")
     print(

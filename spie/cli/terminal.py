@@ -83,3 +83,8 @@ def duration(seconds: float) -> str:
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def number(x: float) -> str:
+    """Whole from a thousand on, below with three digits that count."""
+    return f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.3g}"

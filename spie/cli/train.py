@@ -27,7 +27,7 @@ def train(
         typer.Argument(metavar="KEY=VALUE", help="Settings of the agent or options of the environment."),
     ] = None,
     agent: Annotated[
-        str, typer.Option(help="dqn, dqn-mmc, rnd, dqn-sr, dqn-sf-pf, dqn-constant, dqn-count.")
+        str, typer.Option(help="An agent that sees images: dqn, rnd, dqn-sf-pf, ... (spie list has all).")
     ] = "dqn-sf-pf",
     preset: Annotated[
         str | None, typer.Option(help="paper, nature or small (default: paper for games, else small).")
@@ -41,35 +41,52 @@ def train(
     """Train a deep agent; stop it as you like, spie resume goes on."""
     import re
 
-    from spie.agents.dqn import session as training
-    from spie.agents.dqn.settings import DQN, steps_of
+    from spie.agents.dqn import cost, folder
+    from spie.agents.dqn.agent import as_dqn, need_torch
+    from spie.agents.dqn.settings import steps_of
     from spie.agents.registry import agent as named
-    from spie.errors import unknown
-    from spie.tasks.gymnasium import options_of
+    from spie.tasks.registry import task as find_task
 
-    known = {field.name for field in dataclasses.fields(DQN)} - {"bonus", "preset"}
-    values = parse_assignments(assignments or [])
-    options = {name: values.pop(name) for name in list(values) if name not in known}
-    theirs = options_of(environment)
-    for name in options:
-        if theirs and name not in theirs:
-            raise unknown("setting or option", name, known | set(theirs))
-    task = training.Task(environment, options)
-    env = task.make(1)
-    default = "paper" if hasattr(env, "frame_skip") else "small"
-    settings = named(agent, preset=preset or default, **values)
-    n = steps_of(30_000 if steps is None and frames is None else steps, frames, env)
-    folder = out or Path("runs") / f"{re.sub('[^A-Za-z0-9]+', '-', environment).strip('-')}-{agent}-{seed}"
-    training.check_new(folder)
+    settings, options = _split(parse_assignments(assignments or []), agent, environment)
+    task = find_task(environment, "images", **options)
+    n = steps_of(30_000 if steps is None and frames is None else steps, frames, task.frame_skip)
+    usual = "paper" if task.frame_skip > 1 else "small"
+    made = as_dqn(named(agent, task, **{"preset": preset or usual} | settings))
+    path = out or Path("runs") / f"{re.sub('[^A-Za-z0-9]+', '-', environment).strip('-')}-{agent}-{seed}"
+    folder.check_new(path)
+    need_torch()
     console = error_console()
-    console.print(f"{environment}: {agent} ({settings.preset}), {n:,} steps, seed {seed}, into {folder}")
-    cost = training.cost(settings, task, n, training.default_threads(settings))
+    console.print(f"{environment}: {agent} ({made.preset}), {n:,} steps, seed {seed}, into {path}")
+    needed = cost.measured_cost(made, task, n, made.usual_threads)
     console.print(
-        f"needs {cost.bytes / 1e9:.2f} GB of memory and about {duration(cost.seconds)} here; Ctrl-C saves and stops"
+        f"needs {needed.bytes / 1e9:.2f} GB of memory and about {duration(needed.seconds)} here; Ctrl-C saves and stops"
     )
+    from spie.agents.dqn import session as training  # loads torch
+
     with _watch(console) as progress:
-        trace = training.train(settings, environment, n, seed, folder, options=options, progress=progress)
-    _finish(folder, trace, results, console)
+        where = {"threads": made.usual_threads, "progress": progress, "recipe": (environment, options)}
+        trace = training.train(made, task, n, seed, path, **where)
+    _finish(path, trace, results, console)
+
+
+def _split(values: "dict[str, Any]", agent: str, environment: str) -> "tuple[dict[str, Any], dict[str, Any]]":
+    """KEY=VALUE words as settings of the agent and as options of the task."""
+    from spie.agents.dqn.settings import DQNSettings
+    from spie.agents.registry import AGENTS, names
+    from spie.errors import unknown
+    from spie.tasks.registry import find
+
+    AGENTS.get(agent)  # is there one?
+    if agent not in names("images"):
+        raise ValueError(f"{agent} does not see images; agents to train: {', '.join(names('images'))}")
+    known = {field.name for field in dataclasses.fields(DQNSettings)} - {"preset"}
+    entry = find(environment, "images")
+    settings = {name: value for name, value in values.items() if name in known}
+    options = {name: value for name, value in values.items() if name not in known}
+    for name in options:
+        if name not in entry.options and "options" not in entry.options:
+            raise unknown("setting or option", name, known | set(entry.options))
+    return settings, options
 
 
 @app.command()
@@ -77,6 +94,9 @@ def resume(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run.")], results: ResultsFile = None
 ) -> None:
     """Go on with a run that was stopped, or killed, as if nothing had happened."""
+    from spie.agents.dqn.agent import need_torch
+
+    need_torch()
     from spie.agents.dqn import session as training
 
     console = error_console()
@@ -95,10 +115,13 @@ def evaluate(
     """Play episodes without learning, and say what they pay."""
     import numpy as np
 
-    from spie.agents.dqn import session as training
+    from spie.agents.dqn.agent import need_torch
 
     _between("--episodes", episodes, 1, 100_000)
     _between("--epsilon", epsilon, 0, 1)
+    need_torch()
+    from spie.agents.dqn import session as training
+
     rewards = np.array(training.evaluate(folder, episodes, epsilon, error_console().print))
     if as_json:
         print(json.dumps({"episodes": rewards.tolist(), "mean": rewards.mean(), "sd": rewards.std(ddof=episodes > 1)}))
@@ -112,23 +135,20 @@ def play(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The film, .gif.")] = Path("play.gif"),
     epsilon: Annotated[float, typer.Option(help="Chance of an action at random.")] = 0.05,
-    steps: Annotated[int, typer.Option(help="At most so many.")] = 300,
+    steps: Annotated[int, typer.Option(help="At most.")] = 300,
 ) -> None:
     """Film an episode: frame, expected frame, Q and bonus side by side."""
-    import numpy as np
-
-    from spie.agents.dqn import session as training
-    from spie.page import plots
+    from spie.agents.dqn.agent import need_torch
 
     _between("--steps", steps, 1, 10_000)
     _between("--epsilon", epsilon, 0, 1)
     if output.suffix != ".gif":
         raise ValueError(f"{output}: a film is a .gif; choose such a name with -o")
-    taken = []
-    for step in training.player(folder, error_console().print).play(epsilon, np.random.default_rng(0)):
-        taken.append(step)
-        if step.over or len(taken) == steps:
-            break
+    need_torch()
+    from spie.agents.dqn import session as training
+    from spie.page import plots
+
+    taken = training.played_episode(folder, epsilon, steps, error_console().print)
     plots.film(
         [step.frame for step in taken],
         [step.q for step in taken],
@@ -173,17 +193,18 @@ def _watch(console: "Console") -> "Iterator[Any]":
 
 def _finish(folder: Path, trace: Any, results: Path | None, console: "Console") -> None:
     """Keep a finished run in the store as well, and say how it ended."""
-    from spie.agents.dqn import checkpoint
-    from spie.agents.dqn import session as training
+    from spie.agents.dqn.agent import DQN
+    from spie.agents.dqn.folder import read_run, task_of
+    from spie.agents.dqn.session import seconds_of
     from spie.runs.run import Run, save
     from spie.runs.store import Store
 
-    spec = training.read_run(folder)
-    settings, task = spec["settings"], training.Task(spec["env"], spec["options"])
-    run = Run(spec["env"], settings.name, settings, task, spec["steps"], (spec["seed"],))
-    last_checkpoint = checkpoint.read_manifest(checkpoint.checkpoints(folder / "checkpoints")[0])
+    spec = read_run(folder)
+    settings, task = DQN(**dataclasses.asdict(spec.settings)), task_of(spec, folder)
+    env = spec.task if spec.recipe is None else spec.recipe[0]
+    run = Run(env, settings.name, settings, task, spec.steps, (spec.seed,))
     with Store(results) as store:
-        save(store, run, trace, last_checkpoint["values"]["seconds"])
+        save(store, run, trace, seconds_of(folder))
     last = trace.episode_rewards[0][-100:]
     mean = f", mean reward of the last {len(last)} {last.mean():,.2f}" if len(last) else ""
     print(f"{run.env} {run.agent}: {int(trace.steps[0]):,} steps, {trace.episode_steps.shape[1]} episodes{mean}")

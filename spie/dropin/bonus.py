@@ -17,10 +17,10 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from spie.dropin.learners import BonusLearner, Distillation, Features, Rates, Tables
+from spie.agents.base import pr_rates
+from spie.dropin.learners import BonusLearner, DistillationLearner, FeatureLearner, Rates, TableLearner
 from spie.dropin.observations import reader
 from spie.files import write_whole
-from spie.representations import predecessor_rates
 from spie.rewards import Reward, get_reward
 
 Array = NDArray[Any]
@@ -56,8 +56,7 @@ class Settings:
     @property
     def rates(self) -> Rates:
         """What the learner takes of it."""
-        rates = predecessor_rates(self.eta, self.gamma_sr, self.eta_pr, self.gamma_pr)
-        return Rates(self.eta, self.gamma_sr, *rates)
+        return Rates(self.eta, self.gamma_sr, *pr_rates(self))
 
 
 class Bonus:
@@ -110,8 +109,16 @@ class Bonus:
 
     def step(self, i: int, action: Any, s_next: Any, terminated: bool) -> float:
         """r_int of a step of environment i, as it is multiplied with beta."""
+        s = self.states[i]
+        if s is None:
+            raise ValueError(f"{self.env}: no episode is under way; call reset() first")
         self._anneal()
-        raw = self._step(i, self.states[i], self.action(action), s_next, terminated)
+        if self.learn:
+            values = self.learner.step(s, self.action(action), s_next, 0.0 if terminated else 1.0)
+            self.steps += 1
+        else:
+            values = self.learner.query(s, self.action(action), s_next)
+        raw = self._pay(i, s_next, values)
         if not self.settings.normalise:
             return raw
         if self.learn:
@@ -144,16 +151,6 @@ class Bonus:
         if self.learn:
             self.sum_of_squares += math.fsum(number**2 for number in raw)
         return [number / self.rms for number in raw]
-
-    def _step(self, i: int, s: Any, a: int, s_next: Any, ends: bool) -> float:
-        if s is None:
-            raise ValueError(f"{self.env}: no episode is under way; call reset() first")
-        if self.learn:
-            values = self.learner.step(s, a, s_next, 0.0 if ends else 1.0)
-            self.steps += 1
-        else:
-            values = self.learner.query(s, a, s_next)
-        return self._pay(i, s_next, values)
 
     def _pay(self, i: int, s_next: Any, values: Sequence[float]) -> float:
         """r_int from the quantities of a step of environment i, which is now in s_next."""
@@ -204,7 +201,7 @@ class Bonus:
         """All that it needs to go on from here: plain settings and copies of arrays."""
         arrays = self.learner.state() | self.learner.pack(self.states)
         arrays |= {"steps": np.array(self.steps), "sum_of_squares": np.array(self.sum_of_squares)}
-        settings = dataclasses.asdict(self.settings) | {"learner": type(self.learner).__name__}
+        settings = dataclasses.asdict(self.settings) | {"learner": self.learner.name}
         return {"settings": settings, "arrays": {name: array.copy() for name, array in arrays.items()}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -260,13 +257,13 @@ def _reward_and_learner(
 ) -> tuple[Reward, BonusLearner[Any]]:
     """A reward by name, and what learns for it from observations of a space."""
     if settings.reward == RND.name:
-        return RND, Distillation(space, features)
+        return RND, DistillationLearner(space, features)
     if features is None and isinstance(space, gym.spaces.Discrete):
         reward = get_reward(settings.reward, on="tables")
-        return reward, Tables(space, reward.needs, settings.rates)
+        return reward, TableLearner(space, reward.needs, settings.rates)
     observations = reader(env, space, features)
     reward = get_reward(settings.reward, on="features")
-    return reward, Features(observations, n_actions, reward.needs, settings.rates)
+    return reward, FeatureLearner(observations, n_actions, reward.needs, settings.rates)
 
 
 def env_name(env: Any) -> str:

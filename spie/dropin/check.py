@@ -52,7 +52,7 @@ class Recording:
 
 
 @dataclass(frozen=True)
-class Trial:
+class CheckedReward:
     """A reward with its settings on an environment, and what happens there; nothing learns but what is made here."""
 
     env: gym.Env[Any, Any]
@@ -92,19 +92,19 @@ def check_reward(
     if steps < 1:
         raise ValueError(f"check_reward: steps must be 1 or more, not {steps}")
     if isinstance(reward, str):
-        trial = Trial(env or _usual_env(reward), Settings(reward), None, steps, seed)
+        checked = CheckedReward(env or _usual_env(reward), Settings(reward), None, steps, seed)
     else:
-        trial = Trial(env or reward.env, reward.bonus.settings, reward.bonus.features, steps, seed)
+        checked = CheckedReward(env or reward.env, reward.bonus.settings, reward.bonus.features, steps, seed)
     findings: list[Finding] = []
     for check, verdicts in CHECKS.items():
         try:
-            findings += [Finding(check, *verdict) for verdict in verdicts(trial)]
+            findings += [Finding(check, *verdict) for verdict in verdicts(checked)]
         except (ValueError, TypeError, AssertionError) as error:
             findings.append(Finding(check, "FAULT", str(error).partition("\n")[0]))
             if verdicts in (_episodes, _finite_numbers):
                 break  # there is nothing to go on
-    name = trial.settings.reward
-    _print(f'reward "{name}" on {env_name(trial.env)}', findings)
+    name = checked.settings.reward
+    _print(f'reward "{name}" on {env_name(checked.env)}', findings)
     if faults := [finding for finding in findings if finding.verdict == "FAULT"]:
         raise ValueError(f'reward "{name}": {"; ".join(f"{fault.check}: {fault.found}" for fault in faults)}')
     return findings
@@ -151,32 +151,32 @@ def replay(bonus: Bonus, recording: Recording) -> NDArray[np.float64]:
     return np.array(raw)
 
 
-def _episodes(trial: Trial) -> Iterator[Verdict]:
+def _episodes(checked: CheckedReward) -> Iterator[Verdict]:
     """Does the wrapper pay the sum of what it says?"""
-    episodes = trial.recording.episodes
+    episodes = checked.recording.episodes
     ended = sum(played[-1][2] for _, played in episodes if played)
-    found = f"{trial.recording.n_steps} steps in {len(episodes)} episodes"
+    found = f"{checked.recording.n_steps} steps in {len(episodes)} episodes"
     yield "ok", f"{found}: {ended} terminated, {len(episodes) - ended} truncated"
 
 
-def _finite_numbers(trial: Trial) -> Iterator[Verdict]:
-    yield "ok", f"{len(trial.raw)} bonuses, one number each"
+def _finite_numbers(checked: CheckedReward) -> Iterator[Verdict]:
+    yield "ok", f"{len(checked.raw)} bonuses, one number each"
 
 
-def _repeats(trial: Trial) -> Iterator[Verdict]:
-    assert np.allclose(trial.raw, replay(trial.fresh(), trial.recording), rtol=1e-6), (
+def _repeats(checked: CheckedReward) -> Iterator[Verdict]:
+    assert np.allclose(checked.raw, replay(checked.fresh(), checked.recording), rtol=1e-6), (
         "the same steps give other bonuses: it depends on more than what it asks for"
     )
     yield "ok", "the same steps give the same bonuses"
 
 
-def _order(trial: Trial) -> Iterator[Verdict]:
+def _order(checked: CheckedReward) -> Iterator[Verdict]:
     """Is the bonus the same whichever environment a step is taken in?"""
-    streams = _dealt(trial.recording)
+    streams = _dealt(checked.recording)
     length = min(200, *map(len, streams))
     found = []
     for order in (list(range(STREAMS)), list(reversed(range(STREAMS)))):
-        bonus, raw = trial.fresh(STREAMS), []
+        bonus, raw = checked.fresh(STREAMS), []
         for t in range(length):
             states, *steps = zip(*(streams[i][t] for i in order), strict=True)
             for i in range(STREAMS):
@@ -203,9 +203,9 @@ def _dealt(recording: Recording) -> list[list[Any]]:
     return streams
 
 
-def _edges(trial: Trial) -> Iterator[Verdict]:
+def _edges(checked: CheckedReward) -> Iterator[Verdict]:
     """The same actions in the environment alone and in a vector, which resets itself in one of three ways."""
-    env, options, seed = trial.env, trial.options, trial.seed
+    env, options, seed = checked.env, checked.options, checked.seed
     try:
         copies = [copy.deepcopy(env) for _ in range(1 + len(AutoresetMode))]
     except Exception as error:  # whatever an environment holds that cannot be copied
@@ -240,33 +240,33 @@ def _given(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
     return env
 
 
-def _scale(trial: Trial) -> Iterator[Verdict]:
-    raw, settings = trial.raw, trial.settings
+def _scale(checked: CheckedReward) -> Iterator[Verdict]:
+    raw, settings = checked.raw, checked.settings
     size = float(np.sqrt(np.mean(raw**2)))
     found = f"root mean square {size:.3g}, from {raw.min():.3g} to {raw.max():.3g}; times beta {settings.beta:g}"
     paid = abs(settings.beta) * size * (1 if not settings.normalise else 1 / max(size, 1e-300))
-    largest = float(np.abs(trial.recording.extrinsic).max())
+    largest = float(np.abs(checked.recording.extrinsic).max())
     is_large = paid > LARGE * max(largest, 1.0)
     cure = f"; that is {paid:.3g} a step, against {largest:.3g} of the environment: lower beta, or normalise=True"
     yield "note" if is_large else "ok", found + cure * is_large
 
 
-def _sign(trial: Trial) -> Iterator[Verdict]:
-    raw = trial.raw
+def _sign(checked: CheckedReward) -> Iterator[Verdict]:
+    raw = checked.raw
     if raw.any() and raw.max() <= 0:
         yield "note", "never positive: Q = 0 is optimistic for it, and an agent that can end an episode early may do so"
     elif raw.any() and raw.min() >= 0:
         yield "note", "never negative: an agent gains by not ending an episode"
 
 
-def _terms(trial: Trial) -> Iterator[Verdict]:
+def _terms(checked: CheckedReward) -> Iterator[Verdict]:
     """Does each number that the reward asks for change what it pays?"""
-    bonus = trial.fresh()
+    bonus = checked.fresh()
     needs, function = bonus.reward.needs, bonus.reward.function
     if not needs:
         yield "ok", "it asks for nothing"
         return
-    table = _quantities(bonus, trial.recording)
+    table = _quantities(bonus, checked.recording)
 
     def paid(rows: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.array([float(function(*row)) for row in rows.tolist()])
@@ -299,19 +299,19 @@ def _quantities(bonus: Bonus, recording: Recording) -> NDArray[np.float64]:
     return np.array(values)
 
 
-def _in_the_end(trial: Trial) -> Iterator[Verdict]:
+def _in_the_end(checked: CheckedReward) -> Iterator[Verdict]:
     """Does the bonus become the same everywhere once the representation is learned?"""
-    bonus, raw = trial.fresh(), trial.raw
+    bonus, raw = checked.fresh(), checked.raw
     size = float(np.ptp(raw))
     if size == 0:
         yield "note", f"it is {raw[0]:g} at every step: a control, it tells no step from another"
         return
-    exact = _exact(trial.env, bonus)
+    exact = _exact(checked.env, bonus)
     if exact is not None:
         spread, how = float(np.ptp(exact)), "exact representation of the random walk"
     else:
         for _ in range(5):
-            last = replay(bonus, trial.recording)
+            last = replay(bonus, checked.recording)
         spread, how = float(np.ptp(last)), "the same steps learned from five times"
     compared = f"({how}: spread {spread:.2g}, at first {size:.2g})"
     if spread < NEARLY * size:
@@ -347,18 +347,18 @@ def _exact(env: gym.Env[Any, Any], bonus: Bonus) -> NDArray[np.float64] | None:
     return exact if np.isfinite(exact).all() else None
 
 
-def _speed(trial: Trial) -> Iterator[Verdict]:
+def _speed(checked: CheckedReward) -> Iterator[Verdict]:
     """CPU time a step, the best of three replays; what reading an observation costs is left out."""
     best = math.inf
     for _ in range(3):
-        bonus = trial.fresh()
+        bonus = checked.fresh()
         begin = time.process_time()
-        replay(bonus, trial.recording)
+        replay(bonus, checked.recording)
         best = min(best, time.process_time() - begin)
-    yield "ok", f"{1e6 * best / trial.recording.n_steps:.1f} microseconds a step, on top of the environment"
+    yield "ok", f"{1e6 * best / checked.recording.n_steps:.1f} microseconds a step, on top of the environment"
 
 
-CHECKS: dict[str, Callable[[Trial], Iterator[Verdict]]] = {
+CHECKS: dict[str, Callable[[CheckedReward], Iterator[Verdict]]] = {
     "episodes": _episodes,
     "finite numbers": _finite_numbers,
     "repeats": _repeats,

@@ -34,6 +34,7 @@ class Rates(NamedTuple):
 class BonusLearner(Protocol[Encoded]):
     """What learns from the steps of some environments; a is an action's number, discount 0 where an episode ended."""
 
+    name: ClassVar[str]  # what a saved state calls it
     growing: ClassVar[tuple[str, ...]]  # how the names of arrays begin whose size changes with learning
 
     @property
@@ -77,9 +78,10 @@ class BonusLearner(Protocol[Encoded]):
         """Take over what `state` gave."""
 
 
-class Tables:
+class TableLearner:
     """M, F, N and visits of states that can be counted; only what a reward asks for is kept."""
 
+    name: ClassVar[str] = "Tables"
     growing: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, space: gym.spaces.Discrete, needs: Sequence[str], rates: Rates) -> None:
@@ -199,13 +201,14 @@ def norm(x: Vector) -> float:
     return float(np.add.reduce(np.abs(x)))
 
 
-class Features:
+class FeatureLearner:
     """Successor features psi(s, a) = Psi[a] phi(s) and predecessor features xi(s) = Xi phi(s); visits by cell.
 
     Where actions cannot be counted, psi is of the state alone. A wrapper does not know the next action: in its place
     stands the mean over all of them.
     """
 
+    name: ClassVar[str] = "Features"
     growing: ClassVar[tuple[str, ...]] = ("cell",)
     coverage = math.nan  # of a continuous space there is none
 
@@ -346,12 +349,13 @@ class Features:
         self.reader.load(arrays)
 
 
-class Distillation:
+class DistillationLearner:
     """Random network distillation: how badly a network predicts another, fixed one, of the state entered.
 
     States that can be counted are seen one-hot, images in grey, all else as a row of numbers.
     """
 
+    name: ClassVar[str] = "Distillation"
     growing: ClassVar[tuple[str, ...]] = ("rnd.optimiser",)
     coverage = math.nan
 

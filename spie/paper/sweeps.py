@@ -8,9 +8,11 @@ from typing import Any
 from spie.agents.base import Keep
 from spie.agents.registry import agent as named
 from spie.errors import unknown
-from spie.paper import EXPERIMENTS, get_experiment, grids, tabular
+from spie.paper import chains, grid_worlds
 from spie.paper import published as paper
+from spie.paper.contenders import label
 from spie.paper.printed_grid import printed_grid
+from spie.paper.registry import EXPERIMENTS, get_experiment
 from spie.runs.run import Run
 from spie.search import sweep as search_sweep
 from spie.search.grid import SettingsGrid, usual_measure
@@ -92,7 +94,7 @@ def _search(run: Run, values: Mapping[str, tuple[Any, ...]]) -> Search:
         tried = printed_grid(run.agent, run.settings, measure)
     else:
         raise ValueError(f"the paper has no grid for {run.agent}; give values to try, as in alpha=0.1,0.5")
-    return Search(run.env, run.agent, tried, run.task, run.steps, run.episodes)
+    return Search(run.env, label(run.agent, run.variant), tried, run.task, run.steps, run.episodes)
 
 
 def _of_experiment(name: str, agents: Sequence[str], steps: int | None, episodes: int | None) -> list[Run]:
@@ -118,8 +120,8 @@ def _of_task(where: Any, agents: Sequence[str], steps: int | None, episodes: int
     task, cap = _task(where, named(chosen[0]).kind) if isinstance(where, str) else (where, None)
     others: Mapping[str, Any] = {}
     if task.kind == "table":
-        chain = task.name in tabular.CHAINS
-        others = tabular.controls(task.name) if chain else grids.controls()
+        chain = task.name in chains.CHAINS
+        others = chains.controls(task.name) if chain else grid_worlds.controls()
         steps = steps or (paper.CHAIN_STEPS if chain else paper.COVERAGE_STEPS)
     length, episodes = usual_length(task.kind, cap, steps, episodes)
     settings = {agent: others.get(agent) or named(agent, task) for agent in chosen}
@@ -135,5 +137,5 @@ def _task(name: str, kind: Any) -> tuple[Any, int | None]:
             raise
         if name in task_names():
             raise ValueError(f"{name} is no task of kind {kind}; give an agent that runs on it with --agent") from error
-        raise unknown("experiment, task, map or file", name, [*EXPERIMENTS, *task_names(kind)]) from error
+        raise unknown("experiment, task, map or file", name, [*EXPERIMENTS.names(), *task_names(kind)]) from error
     return named_task(name, kind), cap

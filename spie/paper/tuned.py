@@ -1,118 +1,195 @@
-"""Every agent and every control tuned in the same way, then compared on seeds that no tuning saw.
+"""Tables 1, 3 and 4 with every agent and every control tuned alike: a contest for each agent and chain."""
 
-A search ranks all settings on few seeds, a second round ranks the best of them on more, and what is reported comes from
-a third set of seeds with the one setting that is left, because the best of many noisy means flatters itself.
-"""
+import functools
+import itertools
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
-from collections.abc import Sequence
+import numpy as np
 
+from spie import stats
 from spie.agents.sarsa.settings import Sarsa
-from spie.paper import grids, tabular
 from spie.paper import published as paper
+from spie.paper.chains import CELLS, CHAINS, best_return, controls, earns, settings
+from spie.paper.claims import Claim
+from spie.paper.contenders import CONTROLS, Contender, label, of
+from spie.paper.contests import PRINTED, contest, first_runs, second_runs, winner
+from spie.paper.experiment import Experiment
+from spie.paper.measures import together
 from spie.paper.printed_grid import printed_grid
-from spie.runs.run import Run
-from spie.search.select import Choice, Load, Round, Search, fresh
-from spie.tasks import grid, maze
+from spie.paper.registry import register_experiment
+from spie.paper.results import Results, Stored
+from spie.paper.sections import (
+    Curve,
+    CurvePanels,
+    Panel,
+    Row,
+    SectionPart,
+    Span,
+    Table,
+    Text,
+    agent_row,
+    between,
+    number,
+    percent,
+)
+from spie.runs.run import Role, Run, load
+from spie.search.select import Choice, Load, Search
 
-FINALISTS = 10  # of the search, for the second round
-UNTUNED = " untuned"  # after an agent's name: with the settings that the paper prints
-AGENTS = tuple(dict.fromkeys(agent for _, agent in tabular.CELLS))
-MAP_AGENTS = tuple(agent for agent in AGENTS if not agent.endswith(("-a", "-b", "-c")))
-THREE_ROOMS = """\
-S....#....#....
-.....#.........
-.....#....#....
-..........#....
-.....#....#....
-"""
-UNSEEN = {"cluster-simple-large": "cluster-simple-large", "three-rooms": THREE_ROOMS, "maze": maze(15, 15)}
-
-
-def contest(searches: Sequence[Search], seeds: int, second_seeds: int, confirm: int) -> Choice:
-    """All settings on few seeds, the best of them on more, the one that is left on others again."""
-    return Choice(tuple(searches), (Round(seeds, FINALISTS), Round(fresh(second_seeds), 1)), fresh(confirm, 2))
-
-
-# On the chains: a contest for each agent and chain
+AGENTS = tuple(dict.fromkeys(agent for _, agent in CELLS))
+TABLE_1 = tuple(dict.fromkeys(agent for _, agent in paper.TABLE_1))
+SRR = Contender("tuned", "sarsa-srr")
 
 
-def chain_agents(env: str) -> dict[str, Sarsa]:
+def agents(env: str) -> dict[str, Sarsa]:
     """The agents of Tables 1, 3 and 4 and the controls, with the paper's settings or SARSA-SRR's."""
-    return {agent: tabular.settings(env, agent) for agent in AGENTS} | tabular.controls(env)
+    return {agent: settings(env, agent) for agent in AGENTS} | controls(env)
 
 
-def chain_contests(seeds: int) -> dict[tuple[str, str], Choice]:
+def contests(seeds: int) -> dict[tuple[str, str], Choice]:
     """By chain and agent."""
-    contests = {}
-    for env, build in tabular.CHAINS.items():
+    found = {}
+    for env, build in CHAINS.items():
         mdp = build()
-        for agent, s in chain_agents(env).items():
+        for agent, s in agents(env).items():
             search = Search(env, agent, printed_grid(agent, s), mdp, paper.CHAIN_STEPS)
-            contests[env, agent] = contest([search], min(20, seeds), min(200, seeds), seeds)
-    return contests
-
-
-def chain_runs(seeds: int) -> list[Run]:
-    return [run for contest in chain_contests(seeds).values() for run in contest.runs(0, nothing)]
-
-
-def chain_finals(seeds: int, load: Load) -> list[Run]:
-    return [run for contest in chain_contests(seeds).values() for run in contest.runs(1, load)]
-
-
-def chain_confirmed(seeds: int, load: Load) -> list[Run]:
-    """The winners, and the printed settings on the same seeds."""
-    runs = []
-    for (env, agent), contest in chain_contests(seeds).items():
-        (search,) = contest.searches
-        runs.append(Run(env, agent, winner(contest, load), search.task, search.steps, contest.confirm))
-        if agent in AGENTS:
-            printed = tabular.settings(env, agent)
-            runs.append(Run(env, agent + UNTUNED, printed, search.task, search.steps, contest.confirm))
-    return runs
-
-
-def winner(contest: Choice, load: Load) -> Sarsa:
-    """The settings that the second round leaves."""
-    found: Sarsa = contest.settings(int(contest.best(1, load)[0]))
+            found[env, agent] = contest([search], min(20, seeds), min(200, seeds), seeds)
     return found
 
 
-def nothing(run: Run) -> None:
-    """The first round needs no results."""
+def runs(seeds: int) -> list[Run]:
+    """The searches."""
+    return first_runs(contests(seeds).values())
 
 
-# In grid worlds: a contest for each agent, one setting for all maps
+def finals(seeds: int, load: Load) -> list[Run]:
+    """The second round of each."""
+    return second_runs(contests(seeds).values(), load)
 
 
-def map_contests(seeds: int) -> dict[str, Choice]:
-    """By agent."""
-    agents = {agent: grids.settings(agent) for agent in MAP_AGENTS} | grids.controls()
-    maps = {name: grid(name) for name in grids.COVERAGE_MAPS}
-    contests = {}
-    for agent, s in agents.items():
-        tried = printed_grid(agent, s, "coverage")
-        searches = [Search(n, agent, tried, mdp, paper.COVERAGE_STEPS, scale=mdp.n_states) for n, mdp in maps.items()]
-        contests[agent] = contest(searches, min(5, seeds), min(50, seeds), seeds)
-    return contests
+def confirmation(seeds: int, load: Load) -> list[Run]:
+    """The winners, and the printed settings on the same seeds."""
+    planned = []
+    for (env, agent), choice in contests(seeds).items():
+        mdp, steps = choice.searches[0].task, choice.searches[0].steps
+        role: Role = "paper" if agent in AGENTS else "control"
+        planned.append(Run(env, agent, winner(choice, load), mdp, steps, choice.confirm, role=role))
+        if agent in AGENTS:
+            planned.append(Run(env, agent, settings(env, agent), mdp, steps, choice.confirm, variant=PRINTED))
+    return planned
 
 
-def map_runs(seeds: int) -> list[Run]:
-    return [run for contest in map_contests(seeds).values() for run in contest.runs(0, nothing)]
+# fmt: off
+CLAIMS = (
+    Claim("tuned-best", "Section 4", "Table 1", "Tuned alike, SARSA-SRR earns more than all other agents of Table 1.",
+          "mean reward over that of the others, every agent tuned over the same grid, on fresh seeds: above 1",
+          earns(SRR, *of("tuned", "sarsa", "sarsa-sr", "sarsa-fr", "sarsa-sr-pr"), floor=1), ours=True),
+    Claim("tuned-best-of-controls", "Section 4", "Table 1",
+          "Tuned alike, SARSA-SRR earns more than agents without representation.",
+          "as tuned-best, against the controls", earns(SRR, *of("tuned", *CONTROLS), floor=1), ours=True),
+    Claim("table5-best", "Appendix E", "Table 5", "The settings of Table 5 are the best of a sweep.",
+          "mean reward with them over that with the best of our sweep, on fresh seeds: above 0.8",
+          together(*(earns(Contender("tuned", agent, PRINTED), Contender("tuned", agent), what=agent, floor=0.8)
+                     for agent in dict.fromkeys(agent for _, agent in paper.TABLE_5)))),
+)
+# fmt: on
 
 
-def map_finals(seeds: int, load: Load) -> list[Run]:
-    return [run for contest in map_contests(seeds).values() for run in contest.runs(1, load)]
+# The page
 
 
-def map_confirmed(seeds: int, load: Load) -> list[Run]:
-    """The winners and the paper's one setting, on the maps of the search and on the unseen ones."""
-    maps = {name: grid(name) for name in grids.COVERAGE_MAPS} | {n: grid(text) for n, text in UNSEEN.items()}
-    runs = []
-    for agent, contest in map_contests(seeds).items():
-        settings = {agent: winner(contest, load)}
-        if agent in MAP_AGENTS:
-            settings[agent + UNTUNED] = grids.settings(agent)
-        for name, mdp in maps.items():
-            runs += [Run(name, a, s, mdp, paper.COVERAGE_STEPS, contest.confirm) for a, s in settings.items()]
-    return runs
+COLUMNS = "agent;mean;95 % interval;of the ceiling;median;sd;best of the search;tried;printed settings;paper;tuned to"
+
+
+def section(experiment: Experiment, results: Results) -> list[SectionPart]:
+    """Who leads when all are tuned alike, how that compares with the paper's order, and what it depends on."""
+    parts: list[SectionPart] = []
+    for env, cells in results.found(experiment.name).items():
+        parts += [_table(results, env, cells), Text(f"{env}: the order", order_lines(env, cells))]
+    caption = "Best mean of the search for each value of a setting, the others free; {}"
+    return parts + [CurvePanels(caption.format(env), sensitivity(results, env)) for env in CHAINS]
+
+
+def _table(results: Results, env: str, cells: Mapping[str, Stored]) -> Table:
+    ceiling = best_return(CHAINS[env](), paper.CHAIN_STEPS)
+    means = {name: trace.total_reward.mean() for name, (_, trace) in cells.items()}
+    rows = []
+    for agent in tuned_order(cells):
+        run, trace = cells[agent]
+        e = stats.estimate(trace.total_reward)
+        choice, found = searched(results, env, agent)
+        cell = CELLS.get((env, agent))
+        ours = (e.mean, between(e.low, e.high), percent(e.mean / ceiling), e.median, e.sd, found.max(), len(choice))
+        theirs = (means.get(label(agent, PRINTED)), cell and cell.mean)
+        values = (", ".join(f"{key} {getattr(run.settings, key):g}" for key in choice.searches[0].columns),)
+        rows.append(agent_row((agent, *ours, *theirs, *values), run.role == "control"))
+    rows.append(Row(("best policy", ceiling, Span("ceiling, by dynamic programming", 9)), "total"))
+    seeds = f"{number(len(trace.seeds))} fresh seeds; best of the search: {choice.rounds[0].seeds} seeds, flattering"
+    return Table(f"{env}: total reward, {seeds}", COLUMNS.split(";"), rows)
+
+
+def tuned_order(cells: Mapping[str, Stored]) -> list[str]:
+    """The tuned agents and controls, the best first."""
+    means = {run.agent: trace.total_reward.mean() for run, trace in cells.values() if not run.variant}
+    return sorted(means, key=lambda agent: -means[agent])
+
+
+def searched(results: Results, env: str, agent: str) -> tuple[Choice, Any]:
+    """The contest of an agent, and the mean that its search found for each of the settings."""
+    choice = results.once(_contests)[env, agent]
+    return choice, choice.searched(functools.partial(load, results.store))
+
+
+def _contests(results: Results) -> dict[tuple[str, str], Choice]:
+    return contests(results.seeds["tuned"])
+
+
+def order_lines(env: str, cells: Mapping[str, Stored]) -> list[str]:
+    """The verdict on the paper's order of Table 1, pair by pair, and who leads of all."""
+
+    def ahead(a: str, b: str) -> str:
+        _, low, high = stats.difference(cells[a].trace.total_reward, cells[b].trace.total_reward)
+        return "yes" if low > 0 else "no" if high < 0 else "undecided"
+
+    theirs = sorted(TABLE_1, key=lambda agent: -paper.TABLE_1[env, agent].mean)
+    ours = tuned_order(cells)
+    pairs = {f"{a} above {b}": ahead(a, b) for a, b in itertools.combinations(theirs, 2)}
+    counted = Counter(pairs.values())
+    against = [pair for pair, found in pairs.items() if found == "no"]
+    level = [agent for agent in ours[1:] if ahead(ours[0], agent) != "yes"]
+    return [
+        f"Printed: {', '.join(theirs)}. Tuned alike: {', '.join(agent for agent in ours if agent in TABLE_1)}.",
+        f"Of {len(pairs)} pairs {counted['yes']} are as printed and {counted['undecided']} undecided; "
+        f"the other way round: {', '.join(against) or 'none'}.",
+        f"Of all agents and controls {ours[0]} earns most; not told apart from it: {', '.join(level) or 'none'}.",
+    ]
+
+
+def sensitivity(results: Results, env: str) -> list[Panel]:
+    """The best mean that is left when one setting is held at a value."""
+    searches = {agent: searched(results, env, agent) for agent in (*TABLE_1, *CONTROLS) if agent != "random"}
+    panels = []
+    for name in paper.SWEEP:
+        curves = {}
+        for agent, (choice, means) in searches.items():
+            if name in (columns := choice.searches[0].columns):
+                x = np.unique(columns[name])
+                best = np.array([means[columns[name] == value].max() for value in x])
+                curves[agent] = Curve(x, best, best, best)
+        panels.append(Panel(name, curves, "", "reward", log="" if name.startswith("gamma") else "x"))
+    return panels
+
+
+register_experiment(
+    Experiment(
+        "tuned",
+        "Tables 1, 3, 4 with every agent and control tuned alike",
+        section,
+        runs,
+        seeds=1000,
+        then=(finals, confirmation),
+        claims=CLAIMS,
+        long=True,
+    )
+)

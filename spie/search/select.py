@@ -38,7 +38,7 @@ def fresh(n: int, nth: int = 1) -> tuple[int, ...]:
     return tuple(range(nth * FRESH, nth * FRESH + n))
 
 
-class Trial(NamedTuple):
+class SearchRun(NamedTuple):
     """A run of some of the settings, and their numbers."""
 
     run: Run
@@ -157,7 +157,7 @@ class Choice:
         (trial,) = self.trials(0, np.array([number]), (0,))
         return trial.run.settings.settings()[0]
 
-    def trials(self, n_task: int, numbers: Array, seeds: tuple[int, ...]) -> list[Trial]:
+    def trials(self, n_task: int, numbers: Array, seeds: tuple[int, ...]) -> list[SearchRun]:
         """Settings by number on one of the tasks: a run for each piece of the search that some of them are in."""
         found, first = [], 0
         asked = len(seeds) if seeds == tuple(range(len(seeds))) else seeds
@@ -166,7 +166,7 @@ class Choice:
             if len(inside):
                 only = None if len(inside) == len(piece) else tuple(int(i) for i in inside - first)
                 grid = dataclasses.replace(piece, only=only)
-                found.append(Trial(self.searches[n_task].run(grid, asked), inside))
+                found.append(SearchRun(self.searches[n_task].run(grid, asked), inside))
             first += len(piece)
         return found
 
@@ -189,12 +189,12 @@ class Choice:
         """The numbers of the n best settings, best first; of equals the first."""
         return self.scored(load).ranking[:n]
 
-    def confirmed(self, n: int, load: Load) -> list[list[Trial]]:
+    def confirmed(self, n: int, load: Load) -> list[list[SearchRun]]:
         """The n best on the seeds that confirm, for each task."""
         best = self.best(n, load)
         return [self.trials(task, best, self.confirm) for task in range(len(self.searches))]
 
-    def _round(self, n_round: int, n_task: int, numbers: Array) -> list[Trial]:
+    def _round(self, n_round: int, n_task: int, numbers: Array) -> list[SearchRun]:
         before = {seed for one in self.rounds[:n_round] for seed in one.all_seeds}
         seeds = tuple(seed for seed in self.rounds[n_round].all_seeds if seed not in before)
         return self.trials(n_task, numbers, seeds) if seeds else []

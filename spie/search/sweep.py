@@ -20,7 +20,7 @@ from spie.runs.backends import execute
 from spie.runs.run import Run, load
 from spie.runs.store import Store
 from spie.search.grid import MEASURES
-from spie.search.select import FRESH, Choice, Round, Search, Trial, fresh, halving, mean_and_error
+from spie.search.select import FRESH, Choice, Round, Search, SearchRun, fresh, halving, mean_and_error
 
 MOST_SETTINGS, MOST_HOURS, MOST_BYTES = 1_000_000, 24, 2e9  # beyond, one must mean it
 
@@ -147,7 +147,7 @@ def _run(runs: Sequence[Run], store: Store, plan: Plan, until: float) -> None:
                 )
 
 
-def _rows(choice: Choice, stored: Callable[[Run], Any], trials: Sequence[Trial]) -> dict[str, Array]:
+def _rows(choice: Choice, stored: Callable[[Run], Any], trials: Sequence[SearchRun]) -> dict[str, Array]:
     """The columns of one search, its settings best first: those that were confirmed by that, then the others."""
     (search,), (values, order) = choice.searches, choice.scored(stored)
     (mean, se, got) = mean_and_error(values[0])

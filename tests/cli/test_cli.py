@@ -5,7 +5,8 @@ import sys
 import pytest
 
 from spie.agents import registry as agents
-from spie.paper import EXPERIMENTS, Results
+from spie.paper.registry import EXPERIMENTS
+from spie.paper.results import Results
 from spie.rewards import reward_names
 from spie.runs import backends
 from spie.runs.store import Store
@@ -15,7 +16,7 @@ from spie.tasks import registry as tasks
 def test_list_names_whatever_can_be_looked_up(spie):
     code, out, _ = spie("list")
     assert code == 0
-    names = [*EXPERIMENTS, *agents.names(), *tasks.names(), *reward_names()]
+    names = [*EXPERIMENTS.names(), *agents.names(), *tasks.names(), *reward_names()]
     assert {"sarsa-srr-fixed", "optimistic", "rnd", "dqn-sf-pf", "cluster-hard", "sr-r(a)", "table1"} <= set(names)
     assert [name for name in names if name not in out] == []
     assert "M[s, s'] - |M[:, s']|" in out

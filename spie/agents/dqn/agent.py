@@ -112,3 +112,10 @@ def need_torch() -> None:
     """One clear line where torch is not installed."""
     if importlib.util.find_spec("torch") is None:
         raise ImportError('DQN needs torch: pip install "spie-rl[deep]"')
+
+
+def as_dqn(agent: Any) -> DQN:
+    """An agent that trains into a folder which `spie resume`, `evaluate` and `play` understand; others are refused."""
+    if not isinstance(agent, DQN):
+        raise ValueError(f"spie train is for settings of DQN; {type(agent).__name__} runs in Python, by its run")
+    return agent

@@ -13,7 +13,7 @@ LANE = np.dtype(
     + [
         ("over", np.int32),
         ("stopped", np.int32),
-    ]  # whether it goes on; the step at which numbers were not finite, or -1
+    ]  # it goes on no more; where numbers were not finite, or -1
     + [("refused", np.int32), ("refused_in", np.int32)],  # the first step whose replayed action was not available
     align=True,
 )

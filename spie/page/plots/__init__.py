@@ -5,18 +5,17 @@ dark and print; the colours of agents keep a contrast of 3 to both. `save` is fo
 An agent has the same colour and dash wherever it appears.
 """
 
-from spie.page.plots.curves import MOST_POINTS, Curve, Panel, curve_panels
-from spie.page.plots.diagrams import MOST_NODES, LayerBox, mdp_diagram, mountain_car, network_diagram
+from spie.page.plots.curves import MOST_POINTS, curve_panels
+from spie.page.plots.diagrams import MOST_NODES, mdp_diagram, mountain_car, network_diagram
 from spie.page.plots.files import picture_format, save, svg
 from spie.page.plots.gif import film
 from spie.page.plots.maps import heat_maps, shades, space_maps, state_maps
 from spie.page.plots.style import COLOURS, FLOOR, GOAL, HEAT, INK, START, WALL, line_style
-
-Layer = LayerBox
+from spie.paper.sections import Curve, LayerBox, Panel
 
 __all__ = [
     "COLOURS", "FLOOR", "GOAL", "HEAT", "INK", "MOST_NODES", "MOST_POINTS", "START", "WALL",
-    "Curve", "Layer", "LayerBox", "Panel",
+    "Curve", "LayerBox", "Panel",
     "curve_panels", "film", "heat_maps", "line_style", "mdp_diagram", "mountain_car", "network_diagram",
     "picture_format", "save", "shades", "space_maps", "state_maps", "svg",
 ]  # fmt: skip

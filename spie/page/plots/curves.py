@@ -1,8 +1,7 @@
 """Means with their intervals."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Sequence
 
 import matplotlib
 import numpy as np
@@ -10,32 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
-from numpy.typing import NDArray
 
 from spie.page.plots.style import INK, STYLE, line_style, new_figure, number, settled
+from spie.paper.sections import Curve, Panel
 
 MOST_POINTS = 200  # of a curve: a panel shows no more
-
-
-class Curve(NamedTuple):
-    """A mean with its interval."""
-
-    x: NDArray[Any]  # [n], rising
-    mean: NDArray[Any]  # [n]
-    low: NDArray[Any]  # [n]
-    high: NDArray[Any]  # [n]
-
-
-class Panel(NamedTuple):
-    """One set of axes: a curve per agent, horizontal lines with their names, vertical ones without."""
-
-    title: str
-    curves: Mapping[str, Curve]
-    x_label: str
-    y_label: str
-    horizontal: Mapping[str, float] = {}
-    vertical: Sequence[float] = ()
-    log: Literal["", "x", "y", "xy"] = ""  # which axes are logarithmic
 
 
 @matplotlib.rc_context(STYLE)

@@ -13,6 +13,7 @@ from matplotlib.patches import Circle, FancyArrowPatch, Polygon, Rectangle
 from matplotlib.path import Path as Bezier
 
 from spie.page.plots.style import COLOURS, FLOOR, GOAL, INK, MINUS, START, STYLE, new_figure, number, settled
+from spie.paper.sections import LayerBox
 from spie.tasks.mdp import MDP
 
 MOST_NODES = 12  # of a diagram
@@ -160,13 +161,6 @@ def _loop(ax: Axes, place: Any, turn: float, text: str, style: dict[str, Any]) -
     ha: Any = ("left" if cos > 0 else "right") if aside else "center"
     va: Any = "center" if aside else "bottom" if sin > 0 else "top"
     ax.text(x, y, text, ha=ha, va=va, **_font(text))
-
-
-class LayerBox(NamedTuple):
-    """A layer of a network: what it is, and the shape of what it gives."""
-
-    name: str
-    shape: tuple[int, ...]
 
 
 @matplotlib.rc_context(STYLE)

@@ -1,11 +1,17 @@
 """The experiment with other people's agents: what counts as solved, and that its parts run."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
 
+from spie.agents.base import Agent, Keep, Replay, Session
 from spie.page import report
-from spie.paper import Results, dropin, get_experiment
+from spie.paper.beyond import dropin
+from spie.paper.registry import EXPERIMENTS, get_experiment
+from spie.paper.results import Results
+from spie.paper.sections import percent
 from spie.runs.backends import execute
 from spie.runs.run import load
 from spie.runs.store import Store
@@ -58,20 +64,38 @@ def test_a_seed_gives_the_same_run_again():
 
 def test_the_page_counts_the_seeds_that_solved_each_task(tmp_path, monkeypatch):
     monkeypatch.setattr(dropin, "STEPS", 40)
-    some = dropin.runs
-    monkeypatch.setattr(dropin, "runs", lambda seeds: [run for run in some(seeds) if run.env == "deep-sea"])
-    experiment = get_experiment("dropin")
-    monkeypatch.setitem(report.EXPERIMENTS, "dropin", type(experiment)("dropin", "", 1, dropin.runs))
-    with Store(tmp_path / "results.db") as store:
+
+    def some(seeds):
+        return [run for run in dropin.runs(seeds) if run.env == "deep-sea"]
+
+    with Store(tmp_path / "results.db") as store, EXPERIMENTS.restored():
+        experiment = dataclasses.replace(get_experiment("dropin"), runs=some)
+        EXPERIMENTS.add("dropin", experiment, again=True)
         store.ask_for("dropin", 2)
-        for run in execute(dropin.runs(2), store):
+        for run in execute(some(2), store):
             assert load(store, run).episode_steps.shape == (2, 2)
-        table, said = report.drop_in(Results(store), "dropin")
-        settings = report.section(Results(store), report.EXPERIMENTS["dropin"]).settings
-    assert table.rows[0].values == ("bare", "0 of 2", 0, None, report.percent(0, 1))
+        table, said = dropin.section(experiment, Results(store))
+        settings = report.section(Results(store), experiment).settings
+    assert table.rows[0].values == ("bare", "0 of 2", 0, None, percent(0, 1))
     assert [row.kind for row in table.rows] == [""] * 4 + ["control"] * 6
     assert "8 of its last 10" in said.lines[0]
     assert "alpha = 0.5" in settings.caption
+
+
+@pytest.mark.parametrize("agent", [dropin.PlainQ("none", 0.0), dropin.SB3DQN("none", 0.0)])
+@pytest.mark.parametrize(
+    "asked", [{"episodes": 3}, {"replay": Replay(np.zeros(5, int))}, {"keep": Keep(matrices=("Q",))}]
+)
+def test_what_an_agent_cannot_do_is_refused(agent, asked):
+    assert isinstance(agent, Agent)
+    with pytest.raises(ValueError, match="leave it out"):
+        agent.run(dropin.TASKS["deep-sea"], 10, 1, **asked)
+
+
+def test_a_run_says_how_far_it_is():
+    shares = []
+    dropin.PlainQ("none", 0.0).run(dropin.TASKS["deep-sea"], 40, 4, session=Session(progress=shares.append))
+    assert shares == [0.25, 0.5, 0.75, 1.0]
 
 
 @pytest.mark.parametrize("env", dropin.TASKS)

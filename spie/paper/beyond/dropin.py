@@ -5,30 +5,35 @@ agent is tuned on its own: what they share was settled on a few trial runs, and 
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
 
-from spie.agents.base import Agent, Seeds
+from spie.agents.base import Agent, Keep, Replay, Seeds, Session, changed, refuse
 from spie.dropin.gymnasium import IntrinsicReward
 from spie.features import fourier_features
-from spie.runs.run import Run
+from spie.paper.experiment import Experiment
+from spie.paper.registry import register_experiment
+from spie.paper.results import Results
+from spie.paper.sections import Row, SectionPart, Table, Text, number, percent
+from spie.runs.run import Role, Run
 from spie.tasks.base import Kind
 from spie.tasks.mdp import MDPEnv
 from spie.tasks.pixels import deep_sea
 from spie.trace import EpisodeTrace
 
-LAST, ENOUGH = 10, 8  # a seed has solved a task if so many of its last episodes reached the goal
+LAST, ENOUGH = 10, 8  # a seed has solved a task if that many of its last episodes reached the goal
 GOAL = 0.5  # an episode that pays more has reached it
 BETAS = (0.1, 0.01, 0.001)
 STEPS = 20_000
+CONTROLS = ("constant", "count")
 
 
 @dataclass(frozen=True)
-class Task:
+class GoalTask:
     """A Gymnasium environment by name, that pays 1 at a goal and (nearly) nothing elsewhere."""
 
     kind: ClassVar[Kind] = "table"
@@ -50,10 +55,10 @@ class Task:
 
 
 TASKS = {
-    "frozen-lake": Task("FrozenLake-v1", (("map_name", "8x8"), ("is_slippery", False))),
-    "deep-sea": Task("deep-sea", depth=20),
-    "mountain-car": Task("spie/SparseMountainCar-v0"),
-    "mountain-car, DQN": Task("spie/SparseMountainCar-v0"),
+    "frozen-lake": GoalTask("FrozenLake-v1", (("map_name", "8x8"), ("is_slippery", False))),
+    "deep-sea": GoalTask("deep-sea", depth=20),
+    "mountain-car": GoalTask("spie/SparseMountainCar-v0"),
+    "mountain-car, DQN": GoalTask("spie/SparseMountainCar-v0"),
 }
 
 
@@ -67,10 +72,22 @@ class PlainQ(Agent):
     gamma: float = 0.99
     epsilon: float = 0.1  # falls to 0 in the course of a run, as beta does
 
-    def run(self, task: Task, steps: int, seeds: Seeds = 1, **_: Any) -> EpisodeTrace:
-        return _trace(self, seeds, (self._episodes(task, steps, seed) for seed in _each(seeds)))
+    def run(
+        self,
+        task: GoalTask,
+        steps: int,
+        seeds: Seeds = 1,
+        *,
+        episodes: int | None = None,
+        keep: Keep = Keep(),
+        replay: Replay | None = None,
+        session: Session = Session(),
+    ) -> EpisodeTrace:
+        """One seed after another; `session` reports how many are done, and there is one thread."""
+        refuse("PlainQ", episodes=episodes, replay=replay, **changed(keep))
+        return _trace(self, seeds, session, lambda seed: self._episodes(task, steps, seed))
 
-    def _episodes(self, task: Task, steps: int, seed: int) -> "list[Episode]":
+    def _episodes(self, task: GoalTask, steps: int, seed: int) -> "list[Episode]":
         env = IntrinsicReward(task.make(), self.reward, self.beta, anneal=steps)
         space, n_actions = env.observation_space, int(env.action_space.n)  # type: ignore[attr-defined]
         phi_of = np.eye(int(space.n)).__getitem__ if isinstance(space, gym.spaces.Discrete) else fourier_features(space)
@@ -94,7 +111,7 @@ class PlainQ(Agent):
                 phi, length, own, added = phi_of(env.reset()[0]), 0, 0.0, 0.0
         return episodes
 
-    def seconds_per_step(self, task: Task) -> float:
+    def seconds_per_step(self, task: GoalTask) -> float:
         return 1.2e-4 if "Car" in task.id else 5e-5
 
 
@@ -112,10 +129,22 @@ class SB3DQN(Agent):
     exploration_final_eps: float = 0.05  # from 1, within a tenth of the steps
     hidden: tuple[int, ...] = (64, 64)
 
-    def run(self, task: Task, steps: int, seeds: Seeds = 1, **_: Any) -> EpisodeTrace:
-        return _trace(self, seeds, (self._episodes(task, steps, seed) for seed in _each(seeds)))
+    def run(
+        self,
+        task: GoalTask,
+        steps: int,
+        seeds: Seeds = 1,
+        *,
+        episodes: int | None = None,
+        keep: Keep = Keep(),
+        replay: Replay | None = None,
+        session: Session = Session(),
+    ) -> EpisodeTrace:
+        """One seed after another; `session` reports how many are done, and there is one thread."""
+        refuse("SB3DQN", episodes=episodes, replay=replay, **changed(keep))
+        return _trace(self, seeds, session, lambda seed: self._episodes(task, steps, seed))
 
-    def _episodes(self, task: Task, steps: int, seed: int) -> "list[Episode]":
+    def _episodes(self, task: GoalTask, steps: int, seed: int) -> "list[Episode]":
         from stable_baselines3 import DQN
         from stable_baselines3.common.vec_env import DummyVecEnv
 
@@ -151,20 +180,24 @@ class SB3DQN(Agent):
         model.learn(steps, callback=note)
         return episodes
 
-    def seconds_per_step(self, task: Task) -> float:
+    def seconds_per_step(self, task: GoalTask) -> float:
         return 6e-4
 
 
 Episode = tuple[int, float, float, bool]  # steps, reward, bonus, whether it ended by itself
 
 
-def _each(seeds: int | Sequence[int]) -> Sequence[int]:
+def _each(seeds: Seeds) -> Sequence[int]:
     return range(seeds) if isinstance(seeds, int) else seeds
 
 
-def _trace(settings: Any, seeds: int | Sequence[int], runs: Iterator[list[Episode]]) -> EpisodeTrace:
-    """Episodes that a seed did not play are 0."""
-    played = [np.array(episodes or [(0, 0.0, 0.0, False)]) for episodes in runs]
+def _trace(settings: Agent, seeds: Seeds, session: Session, play: Callable[[int], list[Episode]]) -> EpisodeTrace:
+    """Every seed played; episodes that a seed did not play are 0."""
+    played = []
+    for seed in _each(seeds):
+        played.append(np.array(play(seed) or [(0, 0.0, 0.0, False)]))
+        if session.progress is not None:
+            session.progress(len(played) / len(_each(seeds)))
     whole = np.zeros((len(played), max(map(len, played)), 4))
     for row, episodes in zip(whole, played, strict=True):
         row[: len(episodes)] = episodes
@@ -196,12 +229,59 @@ def solved(trace: EpisodeTrace) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 def runs(seeds: int) -> list[Run]:
     """Q-learning with every scale of every bonus; DQN with one, for it takes longer."""
-    planned: list[tuple[str, str, Any]] = []
+    planned = []
     for env, bonus, alpha in (("frozen-lake", "sr-r", 0.5), ("deep-sea", "sr-r", 0.5), ("mountain-car", "sf-pf", 0.1)):
-        planned.append((env, "bare", PlainQ("none", 0.0, alpha)))
-        rewards = (bonus, "constant", "count")
-        planned += [(env, f"{reward} beta={b:g}", PlainQ(reward, b, alpha)) for reward in rewards for b in BETAS]
-    planned.append(("mountain-car, DQN", "bare", SB3DQN("none", 0.0)))
-    for reward in ("sf-pf", "constant", "count"):
-        planned.append(("mountain-car, DQN", f"{reward} beta=0.01", SB3DQN(reward, 0.01)))
-    return [Run(env, agent, settings, TASKS[env], STEPS, seeds) for env, agent, settings in planned]
+        planned.append(_run(env, "bare", PlainQ("none", 0.0, alpha), seeds))
+        for reward in (bonus, *CONTROLS):
+            planned += [_run(env, reward, PlainQ(reward, beta, alpha), seeds, beta=beta) for beta in BETAS]
+    planned.append(_run("mountain-car, DQN", "bare", SB3DQN("none", 0.0), seeds))
+    for reward in ("sf-pf", *CONTROLS):
+        planned.append(_run("mountain-car, DQN", reward, SB3DQN(reward, 0.01), seeds, beta=0.01))
+    return planned
+
+
+def _run(env: str, agent: str, s: Agent, seeds: int, **variant: Any) -> Run:
+    role: Role = "control" if agent in CONTROLS else "paper"
+    return Run(env, agent, s, TASKS[env], STEPS, seeds, role=role, variant=variant)
+
+
+def rewarded(run: Run, trace: Any) -> tuple[str, Any]:
+    """For the terminal."""
+    return "total reward", trace.episode_rewards.sum(axis=1)
+
+
+SAID = (
+    f"A seed has solved a task if {ENOUGH} of its last {LAST} episodes reached the goal. Beta falls to 0 in the course "
+    "of a run, and so does epsilon of Q-learning. At the goal: share of all episodes.",
+    "A cost makes an agent try what it has not tried, and it makes the end of an episode worth having: on the frozen "
+    "lake, where holes end episodes, agents that pay for every step learn to fall in.",
+)
+
+
+def section(experiment: Experiment, results: Results) -> list[SectionPart]:
+    """Seeds that solved each task, and how soon the goal was found."""
+    columns = ("agent", "seeds that solved it", "seeds that found the goal", "steps until then, median", "at the goal")
+    parts: list[SectionPart] = []
+    for env, cells in results.found(experiment.name).items():
+        rows = []
+        for name, (run, trace) in cells.items():
+            first = found(trace)
+            soon = number(float(np.median(first[first >= 0])), 0) if (first >= 0).any() else None
+            share = percent(float((trace.episode_rewards > GOAL).sum() / (trace.episode_steps > 0).sum()), 1)
+            values = (name, f"{solved(trace).sum()} of {run.n_seeds}", int((first >= 0).sum()), soon, share)
+            rows.append(Row(values, "control" if run.role == "control" else ""))
+        parts.append(Table(f"{env}: {number(run.steps)} steps a seed", columns, rows))
+    return [*parts, Text("How to read it", SAID)]
+
+
+register_experiment(
+    Experiment(
+        "dropin",
+        "Other people's agents with a bonus (not in the paper)",
+        section,
+        runs,
+        seeds=10,
+        measure=rewarded,
+        long=True,
+    )
+)

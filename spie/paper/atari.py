@@ -1,0 +1,94 @@
+"""What Table 2 and the ablation of Appendix D share: deep agents on Atari games, within a budget of frames."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spie import stats
+from spie.agents.dqn.agent import DQN
+from spie.agents.registry import agent as named
+from spie.paper.contenders import label
+from spie.paper.experiment import Experiment
+from spie.paper.published import Cell
+from spie.paper.results import Results
+from spie.paper.sections import Row, SectionPart, Table, number
+from spie.runs.run import Run
+from spie.tasks.atari import AtariTask
+from spie.trace import Trace
+
+SHAPE: tuple[int, int, int] = (4, 84, 84)  # of a state
+PAPER_FRAMES = 10**8
+SMALL_TIER = 20_000  # frames, by default
+
+
+def settings(agent: str, frames: int, **changes: Any) -> DQN:
+    """The paper's settings for its 10^8 frames; for less, a smaller network and schedules that fit into the budget."""
+    if frames >= PAPER_FRAMES:
+        at_paper: DQN = named(agent, preset="paper", **changes)
+        return at_paper
+    steps = frames // AtariTask.frame_skip
+    schedule = {
+        "learning_starts": min(50_000, steps // 20),
+        "target_every": min(40_000, steps // 20),
+        "epsilon_frames": min(10**6, frames // 10),
+        "replay": min(10**6, 2 * steps),
+    }
+    s: DQN = named(agent, preset="nature", **schedule | changes)
+    return s
+
+
+def game_run(game: str, agent: str, frames: int, seeds: int, **variant: Any) -> Run:
+    """An agent on a game. variant: settings of its own."""
+    s = settings(agent, frames, **variant)
+    return Run(game, agent, s, AtariTask(game), frames // AtariTask.frame_skip, seeds, variant=variant)
+
+
+def score(trace: Trace) -> NDArray[np.float64]:
+    """Mean reward of the last 100 episodes that ended [seeds]; not a number where none did."""
+    assert trace.episode_rewards is not None
+    found = []
+    for steps, rewards in zip(trace.episode_steps, trace.episode_rewards, strict=True):
+        ended = rewards[steps > 0][-100:]
+        found.append(ended.mean() if len(ended) else np.nan)
+    return np.array(found)
+
+
+def scored(run: Run, trace: Any) -> tuple[str, NDArray[np.float64]]:
+    """For the terminal."""
+    return "mean reward of the last 100 episodes that ended", score(trace)
+
+
+def beside(printed: Callable[[Run], Cell]) -> Callable[[Experiment, Run, stats.Estimate], dict[str, Any]]:
+    """The printed score of a cell, and whether ours is of the same budget."""
+
+    def compared(experiment: Experiment, run: Run, ours: stats.Estimate) -> dict[str, Any]:
+        less = experiment.frames < PAPER_FRAMES
+        verdict = f"not comparable: {experiment.frames:,} frames" if less else "the paper's budget"
+        cell = printed(run)
+        return {"paper_mean": cell.mean, "paper_spread": cell.spread, "verdict": verdict}
+
+    return compared
+
+
+def section(printed: Callable[[Run], Cell]) -> Callable[[Experiment, Results], list[SectionPart]]:
+    """Our scores within a budget beside those of the paper, which are of another."""
+    columns = ("game", "agent", "ours", "sd", "episodes", "n", "paper", "± printed")
+
+    def table(experiment: Experiment, results: Results) -> list[SectionPart]:
+        rows = []
+        for cells in results.found(experiment.key).values():
+            for run, trace in cells.values():
+                values, cell = score(trace), printed(run)
+                ours = stats.estimate(values[~np.isnan(values)]) if not np.isnan(values).all() else None
+                mean = (None, None) if ours is None else (ours.mean, ours.sd)
+                episodes = float((trace.episode_steps > 0).sum(axis=1).mean())
+                who = (run.env, label(run.agent, run.variant))
+                rows.append(Row((*who, *mean, episodes, len(values), cell.mean, cell.spread)))
+        seeds = number(rows[0].values[5])
+        budget = f"{number(experiment.frames)} frames, {seeds} seed(s); score: mean of the last 100 episodes."
+        less = f" Not comparable: the paper's agents had {number(PAPER_FRAMES)} frames."
+        return [Table(budget + less * (experiment.frames < PAPER_FRAMES), columns, rows, texts=2)]
+
+    return table

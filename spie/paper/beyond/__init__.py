@@ -1,0 +1,1 @@
+"""Experiments that are not the paper's."""

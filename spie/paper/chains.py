@@ -1,0 +1,124 @@
+"""What Tables 1, 3 and 4 share: RiverSwim and SixArms, their settings, controls that the paper lacks, their section."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from spie import stats
+from spie.agents.registry import agent as named
+from spie.agents.sarsa.settings import Sarsa
+from spie.paper import published as paper
+from spie.paper.claims import Measure
+from spie.paper.comparison import Comparison, comparisons
+from spie.paper.contenders import Contender, words
+from spie.paper.experiment import Experiment
+from spie.paper.measures import compare, reward
+from spie.paper.results import Results
+from spie.paper.sections import CONTROL, Row, SectionPart, Span, Table, Text, between, number
+from spie.runs.run import Run
+from spie.tasks import riverswim, sixarms
+from spie.tasks.mdp import MDP
+
+CHAINS = {"riverswim": riverswim, "sixarms": sixarms}
+CELLS = paper.TABLE_1 | paper.TABLE_3 | paper.TABLE_4
+
+
+def settings(env: str, agent: str) -> Sarsa:
+    """An agent with the settings of Table 5; the ablations have no row there and use those of SARSA-SRR."""
+    row = "sarsa-srr" if agent in ("sarsa-srr-a", "sarsa-srr-b", "sarsa-srr-c") else agent
+    s: Sarsa = named(agent, **paper.TABLE_5[env, row])
+    return s
+
+
+def controls(env: str) -> dict[str, Sarsa]:
+    """What the paper does not compare with: agents with no representation, else with SARSA-SRR's settings.
+
+    A cost of -1 a step times beta; no bonus but a Q that starts at the most an agent can earn; a count bonus with a Q
+    that starts at the most it can pay; and a uniform random walk.
+    """
+    s = settings(env, "sarsa-srr")
+    common: dict[str, Any] = {"alpha": s.alpha, "gamma": s.gamma, "epsilon": s.epsilon}
+    most = float(CHAINS[env]().reward.max()) / (1 - s.gamma)
+    return {
+        "constant": Sarsa(reward="constant", beta=s.beta, **common),
+        "optimistic": Sarsa(reward="none", q0=most, **common),
+        "count": Sarsa(reward="count", beta=s.beta, q0=s.beta / (1 - s.gamma), **common),
+        "random": Sarsa(reward="none", epsilon=1.0),
+    }
+
+
+def runs(cells: Mapping[tuple[str, str], paper.Cell], seeds: int) -> list[Run]:
+    """The runs of a table: its cells, then the controls."""
+    planned = [
+        Run(env, agent, settings(env, agent), CHAINS[env](), paper.CHAIN_STEPS, seeds, role="paper")
+        for env, agent in cells
+    ]
+    return planned + [
+        Run(env, agent, s, CHAINS[env](), paper.CHAIN_STEPS, seeds, role="control")
+        for env in CHAINS
+        for agent, s in controls(env).items()
+    ]
+
+
+def earns(agent: Contender, *others: Contender, what: str = "", **ends: float) -> Measure:
+    """Mean reward of an agent over others', on both chains."""
+    return compare(reward, agent, others, tuple(CHAINS), what, **ends)
+
+
+def best_return(mdp: MDP, steps: int) -> float:
+    """Expected undiscounted reward of the best policy for `steps` steps, by dynamic programming: the ceiling."""
+    if mdp.terminal.any() or mdp.n_phases > 1:
+        raise ValueError(f"{mdp.name}: the ceiling is for one phase without end")
+    expected = (mdp.prob * mdp.reward[0]).sum(axis=2)
+    expected[~mdp.available] = -np.inf
+    value = np.zeros(mdp.n_states)
+    for _ in range(steps):
+        value = (expected + (mdp.prob * value[mdp.next]).sum(axis=2)).max(axis=1)
+    return float(mdp.start @ value)
+
+
+COLUMNS = "agent;mean;paper;verdict;apart, sd;apart, se;± printed;sd;se;median;IQM;95 % interval;n".split(";")
+
+
+def section(experiment: Experiment, results: Results) -> list[SectionPart]:
+    """A table for each chain: the cells, the controls, the ceiling; then why cells may differ."""
+    compared = {c.run.id: c for c in comparisons(results, experiment.name)}
+    parts: list[SectionPart] = []
+    for env, cells in results.found(experiment.name).items():
+        rows = []
+        for run, trace in cells.values():
+            e = stats.estimate(trace.total_reward)
+            theirs: tuple[Any, ...] = (Span(CONTROL, 5),)
+            if (c := compared.get(run.id)) is not None:
+                (mean, spread), apart = c.published, (number(z, 1) for z in (c.as_sd.z, c.as_se.z))
+                theirs = (mean, c.verdict, *apart, spread)
+            ours = (e.sd, e.se, e.median, e.iqm, between(e.low, e.high), e.n)
+            rows.append(Row((run.agent, e.mean, *theirs, *ours), "control" if run.role == "control" else ""))
+        ceiling = best_return(CHAINS[env](), paper.CHAIN_STEPS)
+        rows.append(Row(("best policy", ceiling, Span("ceiling, by dynamic programming", 11)), "total"))
+        parts.append(Table(f"{env}: total reward in {number(paper.CHAIN_STEPS)} steps", COLUMNS, rows))
+    lines = [reason(results, c) for c in compared.values() if c.verdict == "differs"]
+    return [*parts, Text("Where ours differ", lines)] if lines else parts
+
+
+def reason(results: Results, cell: Comparison) -> str:
+    """What the other readings of the open points do to a cell that differs."""
+    mean, spread = cell.published
+    said = f"{cell.run.agent} on {cell.run.env}: ours is {cell.ours.mean / mean:.2g} times the paper's."
+    if cell.as_se.agrees:
+        said += f" It agrees if ± {number(spread)} is a standard error."
+    where = (cell.run.env, cell.run.agent)
+    others = [c for c in comparisons(results, "readings") if c.run.variant and (c.run.env, c.run.agent) == where]
+    if not others:
+        return f"{said} Other readings are not compared yet: spie run readings."
+    agreeing = [shown(c) for c in others if c.verdict == "agrees"]
+    if agreeing:
+        return f"{said} Another reading agrees: {'; '.join(agreeing)}."
+    nearest = min(others, key=lambda c: abs(c.ours.mean - mean))
+    return f"{said} None of {len(others)} other readings agrees; nearest: {shown(nearest)}."
+
+
+def shown(c: Comparison) -> str:
+    """A reading and what it gives."""
+    return f"{words(c.run.variant)} ({number(c.ours.mean)}, {number(c.as_sd.z, 1)} apart)"

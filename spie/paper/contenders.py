@@ -1,0 +1,35 @@
+"""Who is compared: an agent of an experiment, and how it differs from the agent so named."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+CONTROLS = ("constant", "optimistic", "count", "random")  # tabular agents without representation: ours, not the paper's
+
+
+def words(variant: Mapping[str, Any]) -> str:
+    """A variant for people: "ties=first"."""
+    return " ".join(f"{name}={f'{value:g}' if isinstance(value, float) else value}" for name, value in variant.items())
+
+
+def label(agent: str, variant: Mapping[str, Any]) -> str:
+    """An agent and its variant for people: "sarsa-srr ties=first"."""
+    return f"{agent} {words(variant)}".rstrip()
+
+
+@dataclass(frozen=True, eq=False)
+class Contender:
+    """An agent of an experiment, as claims name it."""
+
+    experiment: str
+    agent: str
+    variant: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        return label(self.agent, self.variant)
+
+
+def of(experiment: str, *agents: str, **variant: Any) -> tuple[Contender, ...]:
+    """Several agents of one experiment."""
+    return tuple(Contender(experiment, agent, variant) for agent in agents)

@@ -1,0 +1,36 @@
+"""Every agent and every control tuned in the same way, then compared on seeds that no tuning saw.
+
+A search ranks all settings on few seeds, a second round ranks the best of them on more, and what is reported comes from
+a third set of seeds with the settings that are left, because the best of many noisy means flatters itself.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from spie.agents.sarsa.settings import Sarsa
+from spie.runs.run import Run
+from spie.search.select import Choice, Load, Round, Search, fresh
+
+FINALISTS = 10  # of the search, for the second round
+PRINTED: dict[str, Any] = {"settings": "printed"}  # the variant of an agent that has the paper's settings, not tuned
+
+
+def contest(searches: Sequence[Search], seeds: int, second_seeds: int, confirm: int) -> Choice:
+    """All settings on few seeds, the best of them on more, those that are left on others again."""
+    return Choice(tuple(searches), (Round(seeds, FINALISTS), Round(fresh(second_seeds), 1)), fresh(confirm, 2))
+
+
+def first_runs(contests: Iterable[Choice]) -> list[Run]:
+    """The searches, which need no results."""
+    return [run for contest in contests for run in contest.runs(0, lambda run: None)]
+
+
+def second_runs(contests: Iterable[Choice], load: Load) -> list[Run]:
+    """The second rounds."""
+    return [run for contest in contests for run in contest.runs(1, load)]
+
+
+def winner(contest: Choice, load: Load) -> Sarsa:
+    """The settings that the second round leaves."""
+    found: Sarsa = contest.settings(int(contest.best(1, load)[0]))
+    return found

@@ -1,0 +1,115 @@
+"""An experiment: one file with its runs, its claims, its section of the page and its cells in the terminal.
+
+    register_experiment(Experiment("figure8", "Figure 8: ...", section, runs, seeds=100, claims=CLAIMS))
+
+The file is found by itself where it lies in `spie.paper` or `spie.paper.beyond`; elsewhere by a plug-in.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spie import stats
+from spie.paper import published as paper
+from spie.paper.claims import Claim
+from spie.paper.sections import SectionPart
+from spie.runs.run import Run, load
+from spie.runs.store import Store
+from spie.search.select import Load
+
+LEAST_FRAMES = 1_000
+
+Array = NDArray[Any]
+
+
+def no_runs(seeds: int) -> list[Run]:
+    """Of an experiment that is drawn from the settings."""
+    return []
+
+
+def total_reward(run: Run, trace: Any) -> tuple[str, Array]:
+    """What is measured of a run, and a value for each seed."""
+    return "total reward", trace.total_reward
+
+
+def episode_steps(run: Run, trace: Any) -> tuple[str, Array]:
+    return "steps an episode", np.asarray(trace.episode_steps.mean(axis=1))
+
+
+def states_seen(run: Run, trace: Any) -> tuple[str, Array]:
+    n = trace.first_visit.shape[1]
+    return f"states seen in {run.steps} steps, of {n}", np.asarray((trace.first_visit >= 0).sum(axis=1))
+
+
+def beside_published(experiment: "Experiment", run: Run, ours: stats.Estimate) -> dict[str, Any]:
+    """The published number of a cell, and whether ours agrees with it."""
+    cell = experiment.published.get((run.env, run.agent))
+    if cell is None:
+        verdict = "control" if run.role == "control" else "no number printed"
+        return {"paper_mean": None, "paper_spread": None, "verdict": verdict}
+    test = stats.agreement(ours, *cell, paper.SEEDS_OF_TABLES_1_AND_3)
+    apart = {"standard_errors_apart": round(test.z, 2), "spread_read_as": test.reading}
+    verdict = "agrees" if test.agrees else "differs"
+    return apart | {"paper_mean": cell.mean, "paper_spread": cell.spread, "verdict": verdict}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or figure of the paper, or an experiment of ours."""
+
+    name: str
+    title: str
+    section: Callable[["Experiment", Any], Sequence[SectionPart]]  # of the page, from the Results it is finished in
+    runs: Callable[..., list[Run]] = no_runs  # by the number of seeds; with `frames`, by that as well
+    seeds: int = 1  # by default
+    then: tuple[Callable[[int, Load], list[Run]], ...] = ()  # further runs, which follow from what those before left
+    claims: Sequence[Claim] = ()
+    published: Mapping[tuple[str, str], paper.Cell] = field(default_factory=dict)  # by environment and agent
+    counted: bool = True  # whether its published cells are among those that the page counts
+    measure: Callable[[Run, Any], tuple[str, Array]] = total_reward  # what a cell in the terminal shows
+    compared: Callable[["Experiment", Run, stats.Estimate], dict[str, Any]] = beside_published  # and beside what
+    long: bool = False  # minutes: run by name only
+    on: str = "serial"  # where to run unless told otherwise: deep agents use one thread, so several processes
+    frames: int = 0  # of a run on Atari
+    own_frames: bool = False  # asked for with `frames` other than the default: results apart from those
+
+    @property
+    def key(self) -> str:
+        """The name under which a store notes it; with a budget of its own, the budget is part of it."""
+        return f"{self.name}@{self.frames}" if self.own_frames else self.name
+
+    @property
+    def options(self) -> str:
+        """What the command needs beside the name."""
+        return f" --frames {self.frames}" if self.own_frames else ""
+
+    def with_frames(self, frames: int) -> "Experiment":
+        """The same with another budget, in frames of the emulator, of each run."""
+        if not self.frames:
+            raise ValueError(f"{self.name} has no budget in frames; leave out --frames")
+        if frames < LEAST_FRAMES:
+            raise ValueError(f"{self.name}: {frames} frames are no budget; give {LEAST_FRAMES} or more")
+        runs = functools.partial(self.runs, frames=frames)
+        return dataclasses.replace(self, runs=runs, frames=frames, own_frames=True)
+
+    def planned(self, seeds: int, store: Store) -> list[Run]:
+        """The runs of the experiment, and those that follow from them as far as that is known yet."""
+        runs = self.runs(seeds)
+        for follow in self.then:
+            if any(run.id not in store for run in runs):
+                break
+            runs += follow(seeds, functools.partial(load, store))
+        return runs
+
+    def cell(self, run: Run, trace: Any) -> dict[str, Any]:
+        """One cell in plain values: what was measured, our estimate, theirs, and whether the two agree."""
+        what, values = self.measure(run, trace)
+        ours = stats.estimate(values)
+        names = {"experiment": self.key, "env": run.env, "agent": run.agent, "variant": dict(run.variant)}
+        numbers = {name: None if x != x else x for name, x in dataclasses.asdict(ours).items()}  # no NaN
+        return names | {"role": run.role, "measure": what} | numbers | self.compared(self, run, ours)

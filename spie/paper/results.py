@@ -1,0 +1,78 @@
+"""What a store has of each experiment."""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from spie.paper.contenders import label
+from spie.paper.registry import experiment_of
+from spie.runs.run import Run, load
+from spie.runs.store import Store
+
+Value = TypeVar("Value")
+
+
+class Stored(NamedTuple):
+    """A run and what it left: a Trace or an EpisodeTrace."""
+
+    run: Run
+    trace: Any
+
+
+class Results:
+    """What a store has of each experiment, with the number of seeds that was asked for last.
+
+    Experiments are named by their `key`. What is read or computed once is kept as long as this object.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.seeds = store.asked_for()
+        self._kept: dict[Hashable, Any] = {}
+
+    def once(self, make: Callable[..., Value], *arguments: Hashable) -> Value:
+        """make(self, *arguments), computed once."""
+        key = (make, *arguments)
+        if key not in self._kept:
+            self._kept[key] = make(self, *arguments)
+        found: Value = self._kept[key]
+        return found
+
+    def runs(self, key: str) -> Sequence[Run]:
+        """The runs of an experiment; none where it was never asked for."""
+        return self.once(_runs, key)
+
+    def missing(self, key: str) -> int:
+        """How many runs of an experiment are not stored: 0 for one that is finished."""
+        return sum(run.id not in self.store for run in self.runs(key))
+
+    def finished(self, key: str) -> bool:
+        return bool(self.runs(key)) and self.missing(key) == 0
+
+    def trace(self, experiment: str, env: str, agent: str, **variant: Any) -> Any:
+        """What the run of a cell left (a Trace or an EpisodeTrace), None where it is not stored."""
+        for run in self.runs(experiment):
+            if (run.env, run.agent, dict(run.variant)) == (env, agent, variant) and run.id in self.store:
+                return self.once(_trace, run)
+        return None
+
+    def found(self, key: str) -> dict[str, dict[str, Stored]]:
+        """All cells of a finished experiment by environment and label, those of a search left out."""
+        cells: dict[str, dict[str, Stored]] = {}
+        for run in self.runs(key):
+            if run.role != "search":
+                cells.setdefault(run.env, {})[label(run.agent, run.variant)] = Stored(run, self.once(_trace, run))
+        return cells
+
+    def searched(self, key: str) -> list[Stored]:
+        """The runs of a search that each try one settings, as they are stored."""
+        return [Stored(run, self.once(_trace, run)) for run in self.runs(key) if run.role == "search"]
+
+
+def _runs(results: Results, key: str) -> list[Run]:
+    if key not in results.seeds:
+        return []
+    return experiment_of(key).planned(results.seeds[key], results.store)
+
+
+def _trace(results: Results, run: Run) -> Any:
+    return load(results.store, run)

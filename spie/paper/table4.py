@@ -1,0 +1,41 @@
+"""Table 4: the ablations of r_SR-R, eqs 22 and 23."""
+
+import functools
+
+from spie.paper import published as paper
+from spie.paper.chains import CHAINS, earns, runs, section
+from spie.paper.claims import Claim, printed_above
+from spie.paper.contenders import of
+from spie.paper.experiment import Experiment
+from spie.paper.measures import SIMILAR
+from spie.paper.registry import register_experiment
+
+SRR, A, B, C = of("table4", "sarsa-srr", "sarsa-srr-a", "sarsa-srr-b", "sarsa-srr-c")
+
+# fmt: off
+CLAIMS = (
+    Claim("combination", "Section 4", "Table 4", "Both parts of r_SR-R together earn more than either alone.",
+          "mean reward over that of (a), prospective alone, and (b), retrospective alone: above 1",
+          earns(SRR, A, B, floor=1),
+          printed_above("sarsa-srr", ["sarsa-srr-a", "sarsa-srr-b"], tuple(CHAINS), paper.TABLE_4)),
+    Claim("prospective-alone", "Appendix B", "eq. 22, Table 4", "The prospective part (a) alone is not enough.",
+          "mean reward of (a) over SARSA-SRR's: below 1", earns(A, SRR, ceiling=1)),
+    Claim("retrospective-alone", "Appendix B", "eq. 22, Table 4",
+          "The retrospective part (b) alone does about as well as the whole, or better.",
+          f"mean reward of (b) over SARSA-SRR's: above {SIMILAR['floor']}", earns(B, SRR, floor=SIMILAR["floor"])),
+    Claim("balance", "Appendix B", "eq. 23, Table 4", "Without a pull to bottlenecks, as in (c), the agent earns less.",
+          "mean reward of (c) over SARSA-SRR's: below 1", earns(C, SRR, ceiling=1)),
+)
+# fmt: on
+
+register_experiment(
+    Experiment(
+        "table4",
+        "Table 4: ablations (a), (b), (c) of SR-R",
+        section,
+        functools.partial(runs, paper.TABLE_4),
+        seeds=1000,
+        claims=CLAIMS,
+        published=paper.TABLE_4,
+    )
+)

@@ -1,0 +1,54 @@
+"""KEY=VALUE words and times, as every command reads them."""
+
+import pytest
+
+from spie.cli.terminal import number, parse_assignments, parse_choices, parse_duration
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3", 3), ("-2", -2), ("0.5", 0.5), (".5", 0.5), ("1e-3", 0.001), ("true", True), ("False", False),
+        ("null", None), ("[1, 2]", [1, 2]), ('"3"', "3"), ("sr-r(a)", "sr-r(a)"), ("", ""), ("a=b", "a=b"),
+    ],
+)  # fmt: skip
+def test_a_value_is_a_number_a_truth_nothing_a_list_or_a_word(text, value):
+    found = parse_assignments([f"key={text}"])["key"]
+    assert (found, type(found)) == (value, type(value))
+
+
+def test_several_values_are_separated_by_commas_and_each_counts_once():
+    found = parse_choices(["alpha=.1, .5,0.1", "reward=sr,sr-r", "learned=true,false", "empty="])
+    assert found == {"alpha": (0.1, 0.5), "reward": ("sr", "sr-r"), "learned": (True, False), "empty": ()}
+
+
+@pytest.mark.parametrize("parse", [parse_assignments, parse_choices])
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["alpha"], '"alpha" is no setting; settings are key=value, such as '),
+        (["=3"], '"=3" is no setting'),
+        (["al pha=3"], '"al pha=3" is no setting'),
+        (["alpha=1", "alpha=2"], "alpha is given twice"),
+    ],
+)
+def test_a_word_that_is_no_assignment_is_named(parse, words, message):
+    with pytest.raises(ValueError, match=message):
+        parse(words)
+
+
+def test_a_time_has_a_unit_or_is_in_seconds():
+    assert [parse_duration(text) for text in ("90s", "1.5m", "2h", "7")] == [90, 90, 7200, 7]
+    for text in ("soon", "", "-3s", "inf", "nan"):
+        with pytest.raises(ValueError, match="is no time; write it as 90s, 10m or 2h"):
+            parse_duration(text)
+
+
+def test_numbers_are_whole_from_a_thousand_on():
+    assert [number(x) for x in (1234567.8, 1000, 999.4, 0.012345, -2000.0)] == [
+        "1,234,568",
+        "1,000",
+        "999",
+        "0.0123",
+        "-2,000",
+    ]
