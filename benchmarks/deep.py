@@ -15,9 +15,10 @@ from stable_baselines3 import DQN as TheirDQN
 from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecTransposeImage
 from torch.utils.flop_counter import FlopCounterMode
 
+from spie.agents.dqn.agent import DQN
+from spie.agents.dqn.build import build
 from spie.agents.dqn.learner import Learner
-from spie.agents.dqn.settings import DQN
-from spie.tasks.atari import make_atari
+from spie.tasks.atari import AtariTask, make_atari
 
 GAME = "MontezumaRevenge"
 TARGET_RATIO, TARGET_SHARE = 1.3, 0.65
@@ -41,8 +42,8 @@ class SingleGame(gym.Env[Any, Any]):
 
 
 def warmed(settings: DQN, steps: int, env: Any = None) -> Learner:
-    """A learner that has so many steps in its replay, some of them in finished episodes, and may learn from now on."""
-    learner = Learner(settings, env or make_atari(GAME), [0], 10**9)
+    """A learner with these steps in its replay, some of them in finished episodes, that may learn from now on."""
+    learner = build(settings, env or make_atari(GAME), [0], 10**9, frame_skip=AtariTask.frame_skip)
     while learner.step < steps:
         learner.advance()
     learner.end_episodes()

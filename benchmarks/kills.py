@@ -13,8 +13,9 @@ import time
 from pathlib import Path
 
 from spie.agents.dqn import checkpoint
+from spie.agents.dqn.agent import DQN
 from spie.agents.dqn.session import resume, train
-from spie.agents.dqn.settings import DQN
+from spie.tasks.registry import task
 
 KILLS, STEPS = 10, 1500
 SETTINGS = {"preset": "small", "learning_starts": 200, "replay": 800, "batch": 16}
@@ -27,7 +28,8 @@ def go(env: str, folder: Path) -> None:
     else:
         game = env != "four-rooms"
         options = {"max_frames": 500} if game else {}  # returns are known, and learned from, once an episode is over
-        train(DQN(**SETTINGS, stack=4 if game else 1), env, STEPS, 0, folder, options=options, checkpoint_steps=50)
+        on = task(env, "images", **options)
+        train(DQN(**SETTINGS, stack=4 if game else 1), on, STEPS, 0, folder, checkpoint_steps=50)
 
 
 def state(folder: Path) -> tuple[object, ...]:
@@ -61,7 +63,7 @@ def main(env: str) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) == 3:
-        import spie.agents.dqn.learner  # noqa: F401  # loading torch takes longer than a part of the run
+        import spie.agents.dqn.build  # noqa: F401  # loading torch takes longer than a part of the run
 
         print("begin", flush=True)
         go(sys.argv[1], Path(sys.argv[2]))

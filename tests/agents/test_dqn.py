@@ -11,20 +11,13 @@ import torch
 
 import spie
 from corridor import Corridor
-from spie.agents.dqn import learner as dqn
-from spie.agents.dqn.learner import (
-    Learner,
-    check_bf16,
-    pf_loss,
-    q_loss,
-    reconstruction_loss,
-    sf_loss,
-    td_error,
-    total_loss,
-)
+from spie.agents.dqn import losses
+from spie.agents.dqn.agent import AGENTS, DQN
+from spie.agents.dqn.build import build
+from spie.agents.dqn.hardware import check_bf16
+from spie.agents.dqn.losses import pf_loss, q_loss, reconstruction_loss, sf_loss, td_error, total_loss
 from spie.agents.dqn.networks import Architecture, Head
 from spie.agents.dqn.optimisers import Adam, RMSprop
-from spie.agents.dqn.settings import AGENTS, DQN
 from spie.representations import pr, sr, stationary
 
 torch.set_num_threads(1)
@@ -177,7 +170,7 @@ def test_a_wrong_setting_is_one_clear_line(settings, message):
 
 
 def learn(agent, steps=600, lanes=1, **env):
-    learner = Learner(agent, Corridor(lanes * agent.envs, **env), range(lanes), steps)
+    learner = build(agent, Corridor(lanes * agent.envs, **env), range(lanes), steps)
     return learner, [episode for ended in learner.loop() for episode in ended]
 
 
@@ -230,11 +223,11 @@ def test_learning_still_works_in_bf16():
     program = """
 import numpy as np, torch
 from corridor import Corridor
-from spie.agents.dqn.settings import DQN
-from spie.agents.dqn.learner import Learner
+from spie.agents.dqn.agent import DQN
+from spie.agents.dqn.build import build
 torch.set_num_threads(1)
 agent = DQN(preset="small", gamma=0.9, learning_starts=100, train_every=4, epsilon_fraction=0.3, precision="bf16")
-learner = Learner(agent, Corridor(5, cells=4, slip=0.0), range(5), 800)
+learner = build(agent, Corridor(5, cells=4, slip=0.0), range(5), 800)
 episodes = [e for ended in learner.loop() for e in ended if e.step > 600]
 assert learner.online.q.weight.dtype == torch.float32
 print(np.median([np.mean([e.length for e in episodes if e.lane == lane]) for lane in range(5)]))
@@ -249,12 +242,12 @@ def test_the_large_networks_run_in_bf16_too():
     program = """
 import torch
 from corridor import Corridor
-from spie.agents.dqn.settings import DQN
-from spie.agents.dqn.learner import Learner
+from spie.agents.dqn.agent import DQN
+from spie.agents.dqn.build import build
 torch.set_num_threads(1)
 for precision in ("fp32", "bf16"):
     agent = DQN(preset="nature", learning_starts=10, replay=100, batch=8, precision=precision, mmc=0.0, rate=1e-5)
-    learner = Learner(agent, Corridor(1, size=84), [0], 30)
+    learner = build(agent, Corridor(1, size=84), [0], 30)
     list(learner.loop())
     assert learner.updates == 5
     print(*(learner.recent[name][0] for name in ("q_loss", "sf_loss", "pf_loss", "recon_loss")))
@@ -277,7 +270,7 @@ def test_an_update_takes_one_pass_of_theta_over_s_and_one_of_the_target_over_s_a
 
 
 def test_several_environments_take_one_pass_to_act():
-    learner = Learner(DQN(**TINY | {"envs": 3, "epsilon": 0.0}), Corridor(3), [0], 30)
+    learner = build(DQN(**TINY | {"envs": 3, "epsilon": 0.0}), Corridor(3), [0], 30)
     passes = []
     learner.online.encoder.register_forward_hook(lambda module, inputs, out: passes.append(out.shape[:2]))
     learner.act(learner.stacks, 0.0, learner.rngs)
@@ -287,7 +280,7 @@ def test_several_environments_take_one_pass_to_act():
 def test_sf_and_pf_losses_of_an_update_leave_the_encoder_alone_and_the_reconstruction_does_not():
     def moved(**weights):
         learner, _ = learn(DQN(**TINY | {"w_q": 0.0, "w_sf": 0.0, "w_pf": 0.0, "w_recon": 0.0} | weights), steps=110)
-        first = Learner(learner.settings, Corridor(), [0], 10).online
+        first = build(learner.settings, Corridor(), [0], 10).online
         now = dict(learner.online.named_parameters())
         return {name.split(".")[0] for name, p in first.named_parameters() if not torch.equal(p, now[name])}
 
@@ -321,7 +314,7 @@ def test_a_setting_of_another_kind_is_one_clear_line(setting, message):
 @pytest.mark.parametrize("device", ["cuda", "gpu"])
 def test_a_device_that_is_not_there_is_one_clear_line(device):
     with pytest.raises(ValueError, match=rf"device {device} cannot be used here \(.*\); use auto, cpu or cuda"):
-        Learner(DQN(**TINY | {"device": device}), Corridor(), [0], 10)
+        build(DQN(**TINY | {"device": device}), Corridor(), [0], 10)
 
 
 def test_rmsprop_off_the_cpu_does_the_same():
@@ -347,12 +340,12 @@ def test_bf16_that_would_crash_is_one_clear_line(monkeypatch):
     check_bf16.cache_clear()
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], -signal.SIGILL))
     with pytest.raises(ValueError, match="bf16 crashes on this processor; set ONEDNN_MAX_CPU_ISA"):
-        Learner(DQN(**TINY | {"precision": "bf16"}), Corridor(), [0], 10)
+        build(DQN(**TINY | {"precision": "bf16"}), Corridor(), [0], 10)
     check_bf16.cache_clear()
 
 
 def test_the_same_seed_gives_the_same_run_and_another_gives_another():
-    one, again, other = (Learner(DQN(**TINY), Corridor(), [seed], 160) for seed in (1, 1, 2))
+    one, again, other = (build(DQN(**TINY), Corridor(), [seed], 160) for seed in (1, 1, 2))
     runs = [[e for ended in learner.loop() for e in ended] for learner in (one, again, other)]
     assert runs[0] == runs[1] != runs[2]
     for name, array in one.weights().items():
@@ -361,8 +354,8 @@ def test_the_same_seed_gives_the_same_run_and_another_gives_another():
 
 def test_lanes_side_by_side_are_the_runs_of_their_seeds():
     """Up to the rounding of a batched product, which a few updates do not magnify."""
-    both = Learner(DQN(**TINY), Corridor(2), [5, 6], 110)
-    alone = Learner(DQN(**TINY), Corridor(1), [6], 110)
+    both = build(DQN(**TINY), Corridor(2), [5, 6], 110)
+    alone = build(DQN(**TINY), Corridor(1), [6], 110)
     for learner in (both, alone):
         list(learner.loop())
     np.testing.assert_array_equal(both.visits[1], alone.visits[0])
@@ -373,7 +366,7 @@ def test_lanes_side_by_side_are_the_runs_of_their_seeds():
 
 def test_the_bonus_paid_is_the_one_of_the_states_and_the_target_network():
     agent = DQN(**TINY | {"scale": "none", "beta": 2.0, "learning_starts": 1000})
-    learner = Learner(agent, Corridor(), [0], 20)
+    learner = build(agent, Corridor(), [0], 20)
     with torch.no_grad():
         for parameter in learner.online.parameters():
             parameter.add_(0.5)  # unlike those of the target network
@@ -392,9 +385,9 @@ def test_a_bonus_at_sampling_is_the_one_of_the_target_network_now(reading, monke
     settings = {"bonus_at": "sampling", "mmc": 0.0, "scale": "none", "beta": 2.0, "sf_pf": reading}
     learner, _ = learn(DQN(**TINY | settings), steps=120)
     target, seen = copy.deepcopy(learner.target), {}
-    sample, td = learner.replays[0].sample, dqn.td_error
+    sample, td = learner.replays[0].sample, losses.td_error
     monkeypatch.setattr(learner.replays[0], "sample", lambda *a, **o: seen.setdefault("batch", sample(*a, **o)))
-    monkeypatch.setattr(dqn, "td_error", lambda q, r, *rest: td(q, seen.setdefault("r", r), *rest))
+    monkeypatch.setattr(losses, "td_error", lambda q, r, *rest: td(q, seen.setdefault("r", r), *rest))
     learner.update()
     frames = torch.from_numpy(seen["batch"].frames / 255).float().unsqueeze(0)
     phi, phi_next = target.phi(frames[:, :, :1]), target.phi(frames[:, :, 1:])
@@ -407,24 +400,24 @@ def test_a_bonus_at_sampling_is_the_one_of_the_target_network_now(reading, monke
 
 def test_clipping_is_before_and_after_the_bonus():
     agent = DQN(**TINY | {"bonus": "constant", "beta": 0.75, "clip": True, "scale": "none"})
-    learner = Learner(agent, Corridor(), [0], 1)
-    paid = learner._pay(np.array([[5.0, -5.0, 0.0]]), -np.ones((1, 3)))
+    learner = build(agent, Corridor(), [0], 1)
+    paid = learner.pay(np.array([[5.0, -5.0, 0.0]]), -np.ones((1, 3)))
     assert paid.tolist() == [[0.25, -1.0, -0.75]]
 
 
 def test_epsilon_falls_in_a_line():
-    learner = Learner(DQN(**TINY | {"epsilon": 0.1, "epsilon_fraction": 0.5}), Corridor(), [0], 1000)
+    learner = build(DQN(**TINY | {"epsilon": 0.1, "epsilon_fraction": 0.5}), Corridor(), [0], 1000)
     values = []
     for learner.step in (0, 250, 500, 900):
         values.append(learner.epsilon)
     np.testing.assert_allclose(values, [1, 0.55, 0.1, 0.1])
-    learner = Learner(DQN(), Corridor(size=84), [0], 10)  # the paper: from 1 to 0.1 over a million frames
+    learner = build(DQN(), Corridor(size=84), [0], 10)  # the paper: from 1 to 0.1 over a million frames
     learner.step, learner.frame_skip = 100_000, 5
     assert learner.epsilon == pytest.approx(0.55)
 
 
 def test_polyak_and_periodic_targets_follow_as_they_should():
-    learner = Learner(DQN(**TINY | {"target": "periodic", "target_every": 120}), Corridor(), [0], 200)
+    learner = build(DQN(**TINY | {"target": "periodic", "target_every": 120}), Corridor(), [0], 200)
     online, target = learner.online.q.weight, learner.target.q.weight
     first = target.clone()
     for _ in range(119):
@@ -455,7 +448,7 @@ def test_a_count_bonus_without_true_states_is_one_clear_line():
     env = Corridor()
     env.n_states = 0
     with pytest.raises(ValueError, match="bonus count needs an env that tells its true states"):
-        Learner(DQN(**TINY | {"bonus": "count"}), env, [0], 10)
+        build(DQN(**TINY | {"bonus": "count"}), env, [0], 10)
 
 
 def test_a_loss_that_is_not_finite_stops_the_run():

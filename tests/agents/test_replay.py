@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from spie.agents.dqn import replay as replay_module
-from spie.agents.dqn.replay import SLOT, Replay, monte_carlo
+from spie.agents.dqn.replay import SLOT, FrameReplay, monte_carlo
 
 SHAPE = (3, 2)
 
@@ -18,7 +18,7 @@ def numbers(frames):
 
 def filled(**options):
     """Two environments in turn: the first sees 0 1 2 3 and ends there, then 4 5; the second sees 10 ... 15."""
-    replay = Replay(100, SHAPE, envs=2, gamma=0.5, **options)
+    replay = FrameReplay(100, SHAPE, envs=2, gamma=0.5, **options)
     for t in range(6):
         ends = t == 2
         replay.add(0, frame(t if t < 3 else t + 1), t % 2, t, 10 * t, terminal=ends, bonus=t / 8, state=t)
@@ -67,7 +67,7 @@ def test_returns_are_filled_in_at_the_end_and_only_finished_episodes_are_sampled
 
 
 def test_a_time_limit_is_no_end_and_adds_what_would_have_come():
-    replay = Replay(10, SHAPE, gamma=0.5)
+    replay = FrameReplay(10, SHAPE, gamma=0.5)
     replay.add(0, frame(0), 0, 1, 1)
     replay.end(0, frame(1), value=8.0)
     batch = replay.sample(4, np.random.default_rng(0), finished=True)
@@ -77,7 +77,7 @@ def test_a_time_limit_is_no_end_and_adds_what_would_have_come():
 
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_the_oldest_go_first_and_no_stack_reaches_into_what_is_gone(on_disk, tmp_path):
-    replay = Replay(20, SHAPE, stack=3, segment=8, folder=tmp_path if on_disk else None)
+    replay = FrameReplay(20, SHAPE, stack=3, segment=8, folder=tmp_path if on_disk else None)
     for t in range(50):
         replay.add(0, frame(t), 0, 0, 0)
         if t % 12 == 11:
@@ -94,7 +94,7 @@ def test_the_oldest_go_first_and_no_stack_reaches_into_what_is_gone(on_disk, tmp
 
 
 def test_an_unfinished_episode_longer_than_the_replay_gives_no_returns_and_says_so():
-    replay = Replay(20, SHAPE)
+    replay = FrameReplay(20, SHAPE)
     for t in range(50):
         replay.add(0, frame(t), 0, 0, 0)
     assert replay.finished == 0
@@ -105,7 +105,7 @@ def test_an_unfinished_episode_longer_than_the_replay_gives_no_returns_and_says_
 
 
 def test_a_single_finished_transition_among_many_is_found():
-    replay = Replay(5000, SHAPE)
+    replay = FrameReplay(5000, SHAPE)
     replay.add(0, frame(1), 0, 0, 3)
     replay.end(0, frame(2))
     for t in range(4000):
@@ -115,16 +115,16 @@ def test_a_single_finished_transition_among_many_is_found():
 
 
 def test_a_million_atari_steps_fit_into_seven_and_a_half_gigabytes():
-    assert Replay.bytes_for(1_000_000, (84, 84)) < 7.5e9
+    assert FrameReplay.bytes_for(1_000_000, (84, 84)) < 7.5e9
 
 
 def test_the_stated_memory_is_what_is_used():
-    replay = Replay(64, (84, 84), segment=16)
+    replay = FrameReplay(64, (84, 84), segment=16)
     for _ in range(300):
         replay.add(0, np.zeros((84, 84), np.uint8), 0, 0, 0)
     used = sum(s.nbytes for s in replay._segments.values()) + replay._slots.nbytes
     assert replay._slots.nbytes == 64 * SLOT.itemsize
-    assert Replay.bytes_for(64, (84, 84), 16) - 16 * 84 * 84 < used <= Replay.bytes_for(64, (84, 84), 16)
+    assert FrameReplay.bytes_for(64, (84, 84), 16) - 16 * 84 * 84 < used <= FrameReplay.bytes_for(64, (84, 84), 16)
 
 
 @pytest.mark.parametrize("on_disk", [False, True])
@@ -136,7 +136,7 @@ def test_a_restored_replay_gives_the_same_samples_and_goes_on_alike(on_disk, tmp
                 replay.end(t % 2, frame(200))
 
     options = {"envs": 2, "stack": 2, "segment": 8, "folder": tmp_path if on_disk else None}
-    replay = Replay(30, SHAPE, **options)
+    replay = FrameReplay(30, SHAPE, **options)
     write(replay, 0, 41)
     replay.save_frames(tmp_path)
     write(replay, 41, 47)
@@ -144,7 +144,7 @@ def test_a_restored_replay_gives_the_same_samples_and_goes_on_alike(on_disk, tmp
     arrays, values = replay.fields()
     arrays = {name: array.copy() for name, array in arrays.items()}
     write(replay, 47, 60)  # a run that was killed had gone on
-    other = Replay(30, SHAPE, **options)
+    other = FrameReplay(30, SHAPE, **options)
     other.restore(arrays, values, tmp_path, segments)
     write(other, 47, 60)
     for finished in (False, True):
@@ -164,15 +164,15 @@ def test_a_damaged_or_missing_segment_is_named(tmp_path):
     content[5] ^= 1
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"frames-000000.u8 is damaged"):
-        Replay(100, SHAPE, envs=2).restore(arrays, values, tmp_path, segments)
+        FrameReplay(100, SHAPE, envs=2).restore(arrays, values, tmp_path, segments)
     path.write_bytes(content[:-1])
     with pytest.raises(ValueError, match=r"frames-000000.u8 is missing or too short"):
-        Replay(100, SHAPE, envs=2).restore(arrays, values, tmp_path, segments)
+        FrameReplay(100, SHAPE, envs=2).restore(arrays, values, tmp_path, segments)
 
 
 def test_it_is_ready_once_something_can_be_sampled_and_not_before():
     """Where an episode was longer than the replay, its last transitions are finished, but their stacks are gone."""
-    replay = Replay(30, SHAPE, stack=4)
+    replay = FrameReplay(30, SHAPE, stack=4)
     rng = np.random.default_rng(0)
     heard = []
     for t in range(90):

@@ -15,18 +15,24 @@ import torch
 from gymnasium.vector import AutoresetMode
 
 from corridor import Corridor
+from spie.agents.base import Keep, Replay, Session
+from spie.agents.dqn import agent as deep
 from spie.agents.dqn import checkpoint
-from spie.agents.dqn import session as training
-from spie.agents.dqn import settings as deep
+from spie.agents.dqn.agent import DQN
 from spie.agents.dqn.checkpoint import checkpoints
+from spie.agents.dqn.cost import check_fits
+from spie.agents.dqn.folder import read_run
 from spie.agents.dqn.replay import segment_name
-from spie.agents.dqn.session import Task, player, read_run, resume, train
-from spie.agents.dqn.settings import DQN
+from spie.agents.dqn.session import player, resume, train
+from spie.agents.dqn.settings import steps_of
 from spie.runs.store import Store
-from spie.tasks.gymnasium import GymnasiumImages, make_images
+from spie.tasks.gymnasium import EnvTask, GymnasiumTask
+from spie.tasks.pixels import PixelsVectorEnv, PixelTask, pixels
+from spie.tasks.registry import task as find_task
 
 torch.set_num_threads(1)
 STEPS = 300
+CORRIDOR = EnvTask("corridor", Corridor)
 SMALL = {"preset": "small", "gamma": 0.9, "learning_starts": 60, "batch": 8, "envs": 2, "stack": 2}
 
 
@@ -63,7 +69,7 @@ def same(one, other):
 @pytest.fixture(scope="module")
 def unbroken(tmp_path_factory):
     folder = tmp_path_factory.mktemp("unbroken") / "run"
-    trace = train(agent(), Corridor(2), STEPS, 1, folder)
+    trace = train(agent(), CORRIDOR, STEPS, 1, folder)
     return folder, trace
 
 
@@ -72,8 +78,8 @@ def broken_run(folder, at, settings, **options):
     for i, step in enumerate(at):
         begin = partial(train, settings) if i == 0 else partial(resume, folder)
         with pytest.raises(Stop):
-            begin(Corridor(2), *((STEPS, 1, folder) if i == 0 else ()), progress=stop_at(step), **options)
-    return resume(folder, Corridor(2), **options)
+            begin(CORRIDOR, *((STEPS, 1, folder) if i == 0 else ()), progress=stop_at(step), **options)
+    return resume(folder, CORRIDOR, **options)
 
 
 def test_a_run_that_dies_and_is_resumed_is_the_unbroken_run_bit_for_bit(unbroken, tmp_path):
@@ -88,10 +94,10 @@ def test_a_run_that_dies_and_is_resumed_is_the_unbroken_run_bit_for_bit(unbroken
     ids=str,
 )
 def test_so_do_other_agents_and_a_replay_that_runs_round(settings, tmp_path, monkeypatch):
-    monkeypatch.setattr("spie.agents.dqn.replay.Replay.__init__.__kwdefaults__", {
+    monkeypatch.setattr("spie.agents.dqn.replay.FrameReplay.__init__.__kwdefaults__", {
         "envs": 1, "stack": 1, "gamma": 0.99, "folder": None, "segment": 32,
     })  # fmt: skip
-    train(agent(**settings), Corridor(2), STEPS, 1, tmp_path / "whole", checkpoint_steps=80)
+    train(agent(**settings), CORRIDOR, STEPS, 1, tmp_path / "whole", checkpoint_steps=80)
     broken_run(tmp_path / "run", (100, 220), agent(**settings), checkpoint_steps=80)
     same(result(tmp_path / "whole"), result(tmp_path / "run"))
     segments = sorted(path.name for path in (tmp_path / "run" / "frames").iterdir())
@@ -105,8 +111,8 @@ def test_so_do_other_agents_and_a_replay_that_runs_round(settings, tmp_path, mon
 def test_a_run_without_a_checkpoint_starts_from_the_beginning(unbroken, tmp_path):
     lines = []
     with pytest.raises(Stop):
-        train(agent(), Corridor(2), STEPS, 1, tmp_path / "run", progress=stop_at(40))
-    resume(tmp_path / "run", Corridor(2), warn=lines.append)
+        train(agent(), CORRIDOR, STEPS, 1, tmp_path / "run", progress=stop_at(40))
+    resume(tmp_path / "run", CORRIDOR, warn=lines.append)
     assert lines == [f"{tmp_path / 'run'} has no checkpoint yet; it starts from the beginning"]
     same(result(unbroken[0]), result(tmp_path / "run"))
 
@@ -116,8 +122,9 @@ def test_killed_processes_leave_a_run_that_can_be_resumed(tmp_path):
     program = f"""
 import shutil
 from pathlib import Path
-from spie.agents.dqn.settings import DQN
+from spie.agents.dqn.agent import DQN
 from spie.agents.dqn.session import train, resume
+from spie.tasks.pixels import PixelsVectorEnv, PixelTask, pixels
 folder = Path({str(tmp_path / "run")!r})
 
 def report(state):
@@ -127,7 +134,7 @@ if (folder / "run.json").exists():
     resume(folder, progress=report, checkpoint_steps=20)
 else:
     shutil.rmtree(folder, ignore_errors=True)
-    train(DQN(**{SMALL!r}), "four-rooms", 900, 1, folder, progress=report, checkpoint_steps=20)
+    train(DQN(**{SMALL!r}), pixels("four-rooms"), 900, 1, folder, progress=report, checkpoint_steps=20)
 """
     rng = np.random.default_rng(int(time.time()))  # any moment has to do
     alive = []
@@ -144,7 +151,7 @@ else:
     assert all(alive)
     assert checkpoints(tmp_path / "run" / "checkpoints")
     resume(tmp_path / "run")
-    train(agent(), "four-rooms", 900, 1, tmp_path / "whole")
+    train(agent(), pixels("four-rooms"), 900, 1, tmp_path / "whole")
     same(result(tmp_path / "whole"), result(tmp_path / "run"))
 
 
@@ -154,9 +161,9 @@ def test_ctrl_c_saves_and_stops_and_the_run_goes_on_later(unbroken, tmp_path):
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        train(agent(), Corridor(2), STEPS, 1, tmp_path / "run", progress=press)
+        train(agent(), CORRIDOR, STEPS, 1, tmp_path / "run", progress=press)
     assert [path.name for path in checkpoints(tmp_path / "run" / "checkpoints")] == ["step-000000000100"]
-    resume(tmp_path / "run", Corridor(2))
+    resume(tmp_path / "run", CORRIDOR)
     same(result(unbroken[0]), result(tmp_path / "run"))
 
 
@@ -221,7 +228,7 @@ KINDS = {
 def two_checkpoints(tmp_path_factory):
     folder = tmp_path_factory.mktemp("two") / "run"
     with pytest.raises(Stop):
-        train(agent(), Corridor(2), STEPS, 1, folder, progress=stop_at(200), checkpoint_steps=60)
+        train(agent(), CORRIDOR, STEPS, 1, folder, progress=stop_at(200), checkpoint_steps=60)
     assert len(checkpoints(folder / "checkpoints")) == 2
     return folder
 
@@ -232,7 +239,7 @@ def test_a_bad_checkpoint_is_one_line_and_the_one_before_it_is_used(kind, two_ch
     newest, previous = checkpoints(folder / "checkpoints")
     damage(kind, newest)
     lines = []
-    resume(folder, Corridor(2), warn=lines.append)
+    resume(folder, CORRIDOR, warn=lines.append)
     (line,) = lines
     assert str(newest) in line
     assert KINDS[kind] in line
@@ -248,7 +255,7 @@ def test_a_checkpoint_of_a_newer_spie_is_named_and_kept(two_checkpoints, tmp_pat
     (newest / "manifest.json").write_text(json.dumps(manifest | {"format": 99}))
     cure = rf"update spie, or remove it to go on from {previous.name}$"
     with pytest.raises(ValueError, match=rf"{newest.name} was written by a newer spie .*; {cure}"):
-        resume(folder, Corridor(2))
+        resume(folder, CORRIDOR)
     assert newest.exists()
 
 
@@ -257,15 +264,15 @@ def test_a_folder_in_which_another_process_trains_is_left_alone(two_checkpoints,
     with open(folder / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(ValueError, match="is being trained by another process; wait for it, or stop it"):
-            resume(folder, Corridor(2))
-    resume(folder, Corridor(2))
+            resume(folder, CORRIDOR)
+    resume(folder, CORRIDOR)
     same(result(unbroken[0]), result(folder))
 
 
 def test_a_monitor_file_that_somebody_cut_is_written_anew(two_checkpoints, unbroken, tmp_path):
     folder = shutil.copytree(two_checkpoints, tmp_path / "run")
     (folder / "monitor.csv").write_text("#")
-    resume(folder, Corridor(2))
+    resume(folder, CORRIDOR)
     same(result(unbroken[0]), result(folder))
 
 
@@ -279,21 +286,21 @@ def test_a_run_json_that_somebody_spoiled_is_one_clear_line(change, why, two_che
     run = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps(run | change))
     with pytest.raises(ValueError, match=rf"run\.json cannot be read \(.*{why}.*\); start the run anew"):
-        resume(folder, Corridor(2))
+        resume(folder, CORRIDOR)
 
 
 def test_a_map_that_was_edited_is_another_one(tmp_path):
     maze = tmp_path / "maze.txt"
     maze.write_text("S..\n...\n..G\n")
     with pytest.raises(Stop):
-        train(agent(envs=1), str(maze), 150, 1, tmp_path / "run", progress=stop_at(50), checkpoint_steps=20)
-    before = Task(str(maze), {}).digest
+        train(agent(envs=1), pixels(maze), 150, 1, tmp_path / "run", progress=stop_at(50), checkpoint_steps=20)
+    before = pixels(maze).digest
     maze.write_text("S..\n.#.\n..G\n")
-    assert Task(str(maze), {}).digest != before
+    assert pixels(maze).digest != before
     with pytest.raises(ValueError, match=r"maze\.txt has changed since .* began; bring it back, or start anew"):
         resume(tmp_path / "run")
-    with pytest.raises(ValueError, match=r"maze\.txt has changed since"):
-        player(tmp_path / "run", print)
+    with pytest.raises(ValueError, match=r"maze\.txt has changed since"), player(tmp_path / "run", print):
+        pass
 
 
 def test_playing_takes_the_checkpoint_before_a_damaged_one(two_checkpoints, tmp_path):
@@ -301,7 +308,8 @@ def test_playing_takes_the_checkpoint_before_a_damaged_one(two_checkpoints, tmp_
     newest, previous = checkpoints(folder / "checkpoints")
     damage("truncated", newest)
     lines = []
-    assert player(folder, lines.append, Corridor(1)).step == int(previous.name.removeprefix("step-"))
+    with player(folder, lines.append, CORRIDOR) as learner:
+        assert learner.step == int(previous.name.removeprefix("step-"))
     (line,) = lines
     assert line.endswith("weights.safetensors is missing or not what was written; trying the one before")
     assert newest.exists()
@@ -311,7 +319,7 @@ def test_where_no_checkpoint_can_be_used_it_says_so(two_checkpoints, tmp_path):
     folder = shutil.copytree(two_checkpoints, tmp_path / "run")
     damage("frames gone", checkpoints(folder / "checkpoints")[0])
     with pytest.raises(ValueError, match="no checkpoint can be used; start anew"):
-        resume(folder, Corridor(2))
+        resume(folder, CORRIDOR)
 
 
 # -- What a run leaves
@@ -343,29 +351,27 @@ def test_the_curves_have_the_tags_that_people_know(unbroken):
 
 
 def test_a_trace_is_the_same_with_a_folder_and_without(unbroken):
-    trace = agent().run(Corridor(2), STEPS, seed=1)
+    trace = agent().run(CORRIDOR, STEPS, [1])
     np.testing.assert_array_equal(trace.episode_rewards, unbroken[1].episode_rewards)
     np.testing.assert_array_equal(trace.visits, unbroken[1].visits)
+    np.testing.assert_array_equal(trace.total_bonus, unbroken[1].total_bonus)
 
 
 def test_run_json_has_all_that_determines_the_run(unbroken):
     run = read_run(unbroken[0])
-    assert (run["settings"], run["steps"], run["seed"]) == (agent(), STEPS, 1)
+    assert (DQN(**vars(run.settings)), run.steps, run.seed, run.threads) == (agent(), STEPS, 1, 1)
+    assert (run.task, run.digest, run.recipe) == ("corridor", CORRIDOR.digest, None)
 
 
 # -- Environments by name
 
 
 def test_any_gymnasium_id_with_images_works_and_its_resume_says_that_it_is_not_exact(tmp_path):
-    env = "spie/Pixels-ClusterHard-v0"
+    task = GymnasiumTask("spie/Pixels-ClusterHard-v0")  # which `spie.task` would make the task itself
     lines = []
-
-    def make():
-        return GymnasiumImages(env, 2)
-
     with pytest.raises(Stop):
-        train(agent(), make(), 200, 1, tmp_path / "run", progress=stop_at(150), checkpoint_steps=100)
-    trace = resume(tmp_path / "run", make(), warn=lines.append)
+        train(agent(), task, 200, 1, tmp_path / "run", progress=stop_at(150), checkpoint_steps=100)
+    trace = resume(tmp_path / "run", task, warn=lines.append)
     assert lines == ["this environment cannot be saved, so its episode begins anew: not exactly the unbroken run"]
     assert trace.steps.tolist() == [200]
 
@@ -373,26 +379,25 @@ def test_any_gymnasium_id_with_images_works_and_its_resume_says_that_it_is_not_e
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("Montezuma", 'no game, image task, map or Gymnasium id "Montezuma"; did you mean "MontezumaRevenge"'),
+        ("Montezuma", 'no task of kind images "Montezuma"; did you mean "MontezumaRevenge"'),
         ("CartPole-v1", r"CartPole-v1: its observation is Box \[4\] of float32, not an image"),
         ("spie/RiverSwim-v0", "its observation is Discrete"),
     ],
 )
 def test_an_environment_that_does_not_fit_is_one_clear_line(name, message):
     with pytest.raises(ValueError, match=message):
-        make_images(name)
+        find_task(name, "images").make(1)
 
 
 def test_an_option_that_an_environment_does_not_have_is_one_clear_line():
     with pytest.raises(ValueError, match=r'no option of four-rooms "colour"'):
-        make_images("four-rooms", colour=True)
+        find_task("four-rooms", "images", colour=True)
 
 
 def test_frames_are_counted_in_steps_of_the_frame_skip():
-    still = agent(learning_starts=10**6, envs=1)
-    assert still.run("freeway", frames=53).steps.tolist() == [10]
-    assert still.run("freeway", frames=53, frame_skip=4).steps.tolist() == [13]
-    assert still.run("ALE/Pong-v5", frames=50).steps.tolist() == [10]  # a game that the paper has not
+    assert steps_of(None, 53, find_task("freeway").frame_skip) == 10
+    assert steps_of(None, 53, find_task("freeway", frame_skip=4).frame_skip) == 13
+    assert steps_of(None, 53, find_task("four-rooms", "images").frame_skip) == 53
 
 
 # -- Mistakes
@@ -414,20 +419,21 @@ class Vectors(Corridor):
     ],
 )
 def test_a_vector_environment_of_another_kind_is_one_clear_line(env, message, tmp_path):
-    for out in (None, tmp_path / "run"):
+    for folder in (None, tmp_path / "run"):
         with pytest.raises(ValueError, match=message):
-            agent().run(env, 10, seed=0, out=out)
+            agent().run(EnvTask("vectors", lambda n: env), 10, session=Session(folder=folder))
 
 
 def test_memory_is_counted_for_all_seeds_and_a_replay_on_disk_needs_a_folder(monkeypatch):
+    rooms = pixels("four-rooms")
     monkeypatch.setattr("spie.engine.lanes.machine_memory", lambda: 2e9)
-    agent(replay=10**6).run("four-rooms", 5, seeds=2)
+    agent(replay=10**6).run(rooms, 5, 2)
     with pytest.raises(
         ValueError, match=r"12 replays of 1,000,000 steps each would need 5\.\d GB and this machine has 2"
     ):
-        training.check_fits(agent(replay=10**6), make_images("four-rooms"), 10**7, seeds=12)
-    with pytest.raises(ValueError, match=r"replay_on_disk needs a folder: give out=\.\.\."):
-        agent(replay_on_disk=True).run("four-rooms", 5)
+        check_fits(agent(replay=10**6), rooms.shape, 10**7, seeds=12)
+    with pytest.raises(ValueError, match=r"replay_on_disk needs a folder: give session="):
+        agent(replay_on_disk=True).run(rooms, 5)
 
 
 def test_mistakes_of_a_run_are_one_clear_line(unbroken, tmp_path, monkeypatch):
@@ -435,23 +441,102 @@ def test_mistakes_of_a_run_are_one_clear_line(unbroken, tmp_path, monkeypatch):
         with pytest.raises((ValueError, ImportError), match=message):
             (settings or agent()).run(*arguments, **options)
 
-    mistake("give either steps or frames", Corridor(2))
-    mistake("frames must be a whole number of at least 1", Corridor(2), frames=0)
-    mistake("steps must be a whole number of at least 1, not -3", Corridor(2), -3)
-    mistake("holds a run already; go on with spie resume", Corridor(2), 10, out=unbroken[0])
+    mistake("steps must be a whole number of at least 1, not -3", CORRIDOR, -3)
+    mistake("DQN needs a task that shows images; riverswim is a finite MDP", find_task("riverswim"), 10)
+    mistake("DQN has no episodes; leave it out", CORRIDOR, 10, episodes=3)
+    mistake(r"DQN has no keep\.matrices; leave it out", CORRIDOR, 10, keep=Keep(matrices=("Q",)))
+    mistake(r"DQN has no keep\.snapshots; leave it out", CORRIDOR, 10, keep=Keep(snapshots=(5,)))
+    mistake("DQN has no replay; leave it out", CORRIDOR, 10, replay=Replay(np.zeros(10, int)))
+    another = Session(folder=unbroken[0])
+    mistake("holds another run, of corridor: its steps differ; give another folder", CORRIDOR, 10, [1], session=another)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").touch()
-    mistake("exists and is not a run of spie", Corridor(2), 10, out=tmp_path / "mine")
-    mistake("a folder is for a single seed", Corridor(2), 10, 2, out=tmp_path / "new")
+    mistake("exists and is not a run of spie", CORRIDOR, 10, session=Session(folder=tmp_path / "mine"))
     huge = agent(replay=10**9)
-    mistake("a replay of 1,000,000,000 steps would need .* GB and this machine has .* replay_on_disk=true", Corridor(2),
+    mistake("a replay of 1,000,000,000 steps would need .* GB and this machine has .* replay_on_disk=true", CORRIDOR,
             10**9, settings=huge)  # fmt: skip
     with pytest.raises(ValueError, match=r"is not a run of spie: it has no run\.json"):
         resume(tmp_path)
-    with pytest.raises(ValueError, match="was run on an environment object; give it again"):
+    with pytest.raises(ValueError, match="was run on a task of your own; give it again"):
         resume(unbroken[0])
     monkeypatch.setattr(deep.importlib.util, "find_spec", lambda name: None)
-    mistake(r'DQN needs torch: pip install "spie-rl\[deep\]"', Corridor(2), 10)
+    mistake(r'DQN needs torch: pip install "spie-rl\[deep\]"', CORRIDOR, 10)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'frames'"):
+        agent().run(CORRIDOR, frames=10)
+
+
+def test_frames_or_steps_say_how_long():
+    for asked, message in [
+        ((None, None, 1), "give either steps or frames"),
+        ((9, 9, 1), "give either steps or frames"),
+        ((None, 0, 1), "frames must be a whole number of at least 1, not 0"),
+        ((None, 4, 5), "frames must be a whole number of at least 5, which make one step, not 4"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            steps_of(*asked)
+
+
+def test_a_folder_of_spie_0_1_0_is_refused_with_what_to_run_again(two_checkpoints, tmp_path):
+    folder = shutil.copytree(two_checkpoints, tmp_path / "run")
+    run = json.loads((folder / "run.json").read_text())
+    old = {"env": "four-rooms", "options": {}, "digest": "", **{k: run[k] for k in ("settings", "steps", "seed")}}
+    (folder / "run.json").write_text(json.dumps(old))
+    again = rf"run again: spie train four-rooms --steps {STEPS} --seed 1 --out NEW$"
+    for use in (lambda: resume(folder), lambda: agent().run(CORRIDOR, STEPS, [1], session=Session(folder=folder))):
+        with pytest.raises(ValueError, match=rf"{folder} is of spie 0\.1\.0, whose runs cannot go on; {again}"):
+            use()
+    (folder / "run.json").write_text(json.dumps(run | {"format": 99}))
+    with pytest.raises(ValueError, match=r"was written by a newer spie \(format 99, ours is 2\); update spie"):
+        resume(folder)
+
+
+def test_a_single_seed_with_a_folder_goes_on_where_it_was_stopped(unbroken, tmp_path):
+    shares = []
+
+    def stop(share):
+        shares.append(share)
+        if share >= 0.5:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        agent().run(CORRIDOR, STEPS, [1], session=Session(folder=tmp_path / "run", progress=stop))
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(0.5, abs=0.01)
+    trace = agent().run(CORRIDOR, STEPS, [1], session=Session(folder=tmp_path / "run"))
+    same(result(unbroken[0]), result(tmp_path / "run"))
+    again = agent().run(CORRIDOR, STEPS, [1], session=Session(folder=tmp_path / "run"))  # nothing is left to do
+    for found in (trace, again):
+        np.testing.assert_array_equal(found.visits, unbroken[1].visits)
+        np.testing.assert_array_equal(found.total_bonus, unbroken[1].total_bonus)
+
+
+def test_a_run_uses_the_threads_of_its_session_and_one_by_default(tmp_path):
+    seen = []
+
+    class Watched(Corridor):
+        def step(self, actions):
+            seen.append(torch.get_num_threads())
+            return super().step(actions)
+
+    torch.set_num_threads(2)
+    try:
+        for threads, folder in ((None, None), (2, None), (None, tmp_path / "one"), (2, tmp_path / "two")):
+            seen.clear()
+            still = agent(learning_starts=10**6)
+            still.run(EnvTask("watched", Watched), 4, session=Session(threads=threads, folder=folder))
+            assert set(seen) == {threads or 1}
+            assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)
+
+
+def test_an_option_at_its_default_is_not_part_of_a_runs_id():
+    plain = DQN(bonus="sf", preset="small")
+    assert plain.changed_settings() == {"bonus": "sf", "preset": "small"}
+    assert DQN().changed_settings() == {}
+    assert DQN(bonus="sf", preset="small", scale="rms", beta=0.02).changed_settings() == {
+        "bonus": "sf", "preset": "small", "beta": 0.02,
+    }  # fmt: skip
 
 
 def test_settings_need_no_torch():
@@ -475,7 +560,7 @@ def test_train_resume_evaluate_and_play(spie, tmp_path):
     with Store(tmp_path / "results.db") as store:
         ((stored,),) = store._connection.execute("SELECT id FROM runs").fetchall()
         assert store.info(stored)["spec"]["env"] == "cluster-hard"
-        assert store.load(stored)["episode_steps"].tolist() == [[20] * 7]
+        assert store.load(stored)[1]["episode_steps"].tolist() == [[20] * 7]
     run = "runs/cluster-hard-dqn-sf-pf-3"
     assert "holds a run already; go on with spie resume" in spie(*words)[2]
     assert spie("resume", run)[1] == out
@@ -489,7 +574,7 @@ def test_train_resume_evaluate_and_play(spie, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["train", "four-roms", "--steps", "9"], 'no game, image task, map or Gymnasium id "four-roms"; did you mean'),
+        (["train", "four-roms", "--steps", "9"], 'no task of kind images "four-roms"; did you mean "four-rooms"'),
         (["train", "ALE/Montezuma-v5", "--steps", "9"], 'no Atari game "ALE/Montezuma-v5"; did you mean "Montezuma'),
         (
             ["train", "four-rooms", "--agent", "dqn-sfpf", "--steps", "9"],
@@ -526,11 +611,25 @@ def test_a_mistake_is_one_clear_line_and_exit_code_2(spie, words, message):
     assert "Traceback" not in out + err
 
 
+def test_a_command_closes_every_environment_that_it_opens_and_builds_no_more_than_it_needs(spie, monkeypatch):
+    opened, closed = [], []
+    make, close = PixelTask.make, PixelsVectorEnv.close
+    monkeypatch.setattr(PixelTask, "make", lambda task, n: opened.append(make(task, n)) or opened[-1])
+    monkeypatch.setattr(PixelsVectorEnv, "close", lambda env: (closed.append(env), close(env)))
+    run = "runs/cluster-hard-dqn-sf-pf-0"
+    steps = ("train", "cluster-hard", "--steps", 70, "learning_starts=60", "max_steps=20")
+    for words, most in ((steps, 2), (("resume", run), 1), (("evaluate", run, "--episodes", 1), 1)):
+        opened.clear(), closed.clear()
+        assert spie(*words)[0] == 0
+        assert 1 <= len(opened) <= most  # the first measures what the run will take
+        assert {id(env) for env in opened} == {id(env) for env in closed}
+
+
 def test_a_game_without_its_rom_is_one_clear_line(spie, monkeypatch, tmp_path):
     monkeypatch.setenv("ALE_ROMS_DIR", str(tmp_path))
     code, _, err = spie("train", "Freeway", "--steps", 9)
     assert code == 2
-    assert err.startswith("spie: Freeway: its ROM cannot be used (")
+    assert err.splitlines()[-1].startswith("spie: Freeway: its ROM cannot be used (")
     assert err.endswith("; install ale-py anew, or set ALE_ROMS_DIR\n")
 
 

@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from spie.tasks.atari import GAMES, make_atari, shrink
+from spie.tasks.registry import task as find_task
 
 
 def play(env, actions):
@@ -92,7 +93,7 @@ def test_a_lost_life_does_not_end_an_episode():
     assert min(lives) < lives[0]
 
 
-def test_an_episode_is_cut_off_after_its_frames():
+def test_an_episode_is_truncated_after_its_frames():
     env = make_atari("Freeway", max_frames=12)
     env.reset()
     ends = [env.step(np.array([0]))[3].item() for _ in range(3)]
@@ -141,6 +142,17 @@ def test_copies_differ_and_a_seed_repeats():
     first = play(env, actions)
     env.reset(seed=3)
     assert play(env, actions) == first
+
+
+def test_a_game_is_a_task_however_it_is_spelled():
+    tasks = [find_task(name) for name in ("MontezumaRevenge", "montezuma-revenge", "ALE/MontezumaRevenge-v5")]
+    assert len({task.digest for task in tasks}) == 1
+    assert {(task.kind, task.frame_skip, task.shape) for task in tasks} == {("images", 5, (84, 84))}
+    changed = [find_task("Freeway", **option) for option in ({}, {"frame_skip": 4}, {"max_frames": 99}, {"sticky": 0})]
+    assert len({task.digest for task in (*tasks, *changed)}) == 5
+    name, options = changed[1].recipe
+    assert find_task(name, **options) == changed[1]
+    assert changed[1].make(2).frame_skip == 4
 
 
 @pytest.mark.parametrize("name", ["montezuma_revenge", "ALE/MontezumaRevenge-v5", "montezuma-revenge"])

@@ -11,7 +11,7 @@ import torch
 import spie
 from spie.agents.dqn import checkpoint
 from spie.agents.dqn.session import resume, train
-from spie.tasks.atari import GAMES, make_atari
+from spie.tasks.atari import GAMES, AtariTask
 
 torch.set_num_threads(1)
 AGENTS = ("dqn", "dqn-mmc", "rnd", "dqn-sr", "dqn-sf-pf")
@@ -30,8 +30,8 @@ def stop(report):
 
 @pytest.fixture(scope="module", params=GAMES)
 def game(request):
-    """Loaded once for all agents. Episodes so short that the first ones are over when learning starts."""
-    return make_atari(request.param, 4, frame_skip=1, max_frames=200)
+    """Episodes so short that the first ones are over when learning starts."""
+    return AtariTask(request.param, frame_skip=1, max_frames=200)
 
 
 @pytest.fixture
@@ -65,14 +65,11 @@ def test_every_agent_plays_every_game_and_resumes_in_the_middle(game, agent, fol
 @pytest.mark.parametrize("agent", ["dqn-sf-pf", "rnd"])
 def test_a_game_that_is_resumed_is_the_unbroken_one_bit_for_bit(agent, tmp_path):
     settings = spie.agent(agent, preset="small", **SIZES)
-    options = {"frame_skip": 1, "max_frames": 200}
+    task = AtariTask("Venture", frame_skip=1, max_frames=200)
     for name in ("whole", "broken"):
         progress, often = (stop, 1500) if name == "broken" else (None, STEPS)
         with pytest.raises(Stop) if progress else contextlib.nullcontext():
-            train(
-                settings, "Venture", STEPS, 0, tmp_path / name,
-                options=options, progress=progress, checkpoint_steps=often,
-            )  # fmt: skip
+            train(settings, task, STEPS, 0, tmp_path / name, progress=progress, checkpoint_steps=often)
     resume(tmp_path / "broken", checkpoint_steps=STEPS)
     whole, broken = last_checkpoint(tmp_path / "whole"), last_checkpoint(tmp_path / "broken")
     for ours, theirs in ((broken.weights, whole.weights), (broken.arrays, whole.arrays)):

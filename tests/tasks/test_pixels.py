@@ -1,5 +1,7 @@
 """Image tasks: their pictures, their rules, and many copies at once against Gymnasium's own vector environment."""
 
+import dataclasses
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -9,7 +11,19 @@ from numpy.testing import assert_array_equal
 
 import spie
 from spie.tasks.mdp import MDP
-from spie.tasks.pixels import AGENT, FREE, GOAL, WALL, PixelsEnv, PixelsVectorEnv, deep_sea, images, make_pixels
+from spie.tasks.pixels import (
+    AGENT,
+    FREE,
+    GOAL,
+    WALL,
+    PixelsEnv,
+    PixelsVectorEnv,
+    PixelTask,
+    deep_sea,
+    images,
+    make_pixels,
+    pixels,
+)
 from spie.tasks.vector import generators
 
 IDS = ["spie/Pixels-FourRooms-v0", "spie/Pixels-ClusterHard-v0", "spie/Pixels-DeepSea-v0", "spie/Pixels-Grid-v0"]
@@ -20,6 +34,31 @@ def test_an_id_passes_gymnasiums_checker(name):
     env = gym.make(name, render_mode="rgb_array").unwrapped
     check_env(env)
     assert env.observation_space.shape == (20, 20)
+
+
+def test_the_id_for_any_map_takes_its_name():
+    assert gym.make("spie/Pixels-Grid-v0", name="cluster-hard").unwrapped.mdp.name == "cluster-hard"
+    assert gym.make("spie/Pixels-FourRooms-v0", max_steps=7).unwrapped.max_steps == 7
+    assert gym.make("spie/Pixels-DeepSea-v0").unwrapped.mdp.name == "deep-sea-10"
+
+
+@pytest.mark.parametrize("name", ["four-rooms", "deep-sea-6", "S.\n.G", "spie/Pixels-ClusterHard-v0"])
+def test_a_task_by_name_makes_copies_and_a_single_one_and_can_be_made_again(name):
+    task = spie.task(name, kind="images")
+    env, single = task.make(3), task.env()
+    assert (task.kind, task.frame_skip, env.num_envs, env.max_steps) == ("images", 1, 3, single.max_steps)
+    assert task.shape == env.single_observation_space.shape == single.observation_space.shape
+    again, options = task.recipe
+    assert spie.task(again, kind="images", **options).digest == task.digest
+
+
+def test_the_digest_is_of_the_map_and_of_all_options(tmp_path):
+    base = pixels("S.\n.G")
+    (tmp_path / "same.txt").write_text("S.\n.G\n")
+    assert pixels(tmp_path / "same.txt").digest == base.digest == pixels("S.\n.G", max_steps=40).digest
+    wide = PixelTask(dataclasses.replace(base.mdp, shape=(2, 3)), 40)  # the same tables in another picture
+    others = [pixels("S.\n.G", max_steps=9), pixels("S#\n.G"), PixelTask(spie.grid("S.\n.G", task="goal"), 40), wide]
+    assert len({base.digest, *(task.digest for task in others)}) == 5
 
 
 def test_a_picture_shows_walls_goal_and_agent():
@@ -50,7 +89,7 @@ def test_a_goal_pays_one_and_ends_and_nothing_else_pays():
         env.step([1])
 
 
-def test_an_episode_is_cut_off_at_its_cap_but_not_when_it_ends_there():
+def test_an_episode_is_truncated_at_its_cap_but_not_when_it_ends_there():
     env = make_pixels("S.G", n=2, max_steps=2)
     env.reset()
     env.step([1, 0])

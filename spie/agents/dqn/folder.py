@@ -100,7 +100,8 @@ def task_of(spec: FolderSpec, folder: Path, given: ImageTask | None = None) -> I
         name, options = spec.recipe
         given = registry.task(name, "images", **options)
     if given.digest != spec.digest:
-        raise ValueError(f"{spec.task} has changed since {folder} began; bring it back, or start anew with spie train")
+        name = spec.task if spec.recipe is None or "\n" in spec.recipe[0] else spec.recipe[0]
+        raise ValueError(f"{name} has changed since {folder} began; bring it back, or start anew with spie train")
     return given
 
 
