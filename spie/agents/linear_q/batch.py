@@ -188,12 +188,9 @@ class LinearBatch:
         from spie.engine.matrix import WAITING  # imports Numba
 
         task, D, A = self.task, self.D, self.task.n_actions
-        vectors = Vectors(
-            *(np.zeros(n) for n in (len(task.start_low), len(task.low), A, A)),
-            *(aligned_zeros(D) for _ in range(7)),
-            aligned_zeros(A * D),
-            np.zeros(self.n_cells, np.int64),
-        )
+        small = map(np.zeros, (len(task.start_low), len(task.low), A, A))
+        large = map(aligned_zeros, (D, D, D, D, D, D, D, A * D))
+        vectors = Vectors._make([*small, *large, np.zeros(self.n_cells, np.int64)])
         size = (A + 1) * WAITING * D
         return vectors, Deferred(
             aligned_zeros((A + 1) * D * D), aligned_zeros(size), aligned_zeros(size), np.zeros(A + 1, np.int64)
