@@ -67,7 +67,7 @@ def run_linear_q(
         raise unknown("matrix to keep", name, ("Q", "Psi", "Xi"))
     order = sorted(range(len(settings)), key=lambda i: repr(_kind(settings[i])))
     groups = [
-        Batch([settings[i] for i in members], task, steps, all_seeds, episodes, kept)
+        LinearBatch([settings[i] for i in members], task, steps, all_seeds, episodes, kept)
         for members in (list(group) for _, group in itertools.groupby(order, lambda i: _kind(settings[i])))
     ]
     run_chunks([chunk for group in groups for chunk in group.chunks()], session.threads, session.progress)
@@ -80,7 +80,7 @@ def _kind(s: "LinearQ") -> tuple[Any, ...]:
     return s.reward, s.sf_target, s.dimension, s.cells, s.tie_tolerance
 
 
-class Batch:
+class LinearBatch:
     """The lanes of settings of one kind, and what they leave."""
 
     def __init__(
