@@ -5,6 +5,7 @@ import pytest
 from hypothesis import settings
 
 from spie.cli import main
+from spie.engine import specialise
 from spie.rewards import REWARDS
 
 # A first call may compile for seconds, so no deadline; the same examples every time, so that a failure comes back.
@@ -38,3 +39,14 @@ def spie(monkeypatch, capsys, tmp_path):
         return code, *capsys.readouterr()
 
     return command
+
+
+@pytest.fixture(autouse=True)
+def no_kernel(request, monkeypatch):
+    """`make test-fast` compiles nothing: there, a test that needs a kernel fails and says what to do."""
+
+    def refuse(*_):
+        pytest.fail("this test needs a kernel: mark it with @pytest.mark.slow")
+
+    if request.config.option.markexpr == "not slow":
+        monkeypatch.setattr(specialise, "_load", refuse)

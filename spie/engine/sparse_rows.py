@@ -15,7 +15,7 @@ FIRST_BLOCK = 2  # 2^2 entries
 
 
 def empty_pool(n_states: int, n_entries: int = 1 << 16) -> tuple[Any, ...]:
-    """A pool for M, F and N of so many states, each row with room for its first block."""
+    """A pool for M, F and N of n states, each row with room for its first block."""
     rows = 3 * n_states
     n_entries = max(n_entries, rows << FIRST_BLOCK)
     return (

@@ -34,7 +34,9 @@ import numpy as np
 from numba import njit
 """
 # No Python code and no C code calls these, so the ways in need not be compiled.
-_INNER = "@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)"
+# Numba counts references to arrays with atomic operations, also whenever one is taken out of a tuple. The caller holds
+# all arrays, so a kernel that makes none of its own does without; a user's functions may make some.
+_INNER = "@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt={counted})"
 
 
 def cache_folder() -> Path:
@@ -58,11 +60,12 @@ def specialise(
     reward: Reward,
     quantities: Sequence[str] = QUANTITIES,
     functions: Mapping[str, Callable[..., Any]] | None = None,
+    allocates: bool = False,
 ) -> Callable[..., Any]:
     """Compile `kernel` and its `helpers` with these constants; they call the reward as `intrinsic_reward(*quantities)`.
 
     `imports` names, by module, what compiled code of ours the kernel uses; `functions` are further functions that may
-    be a user's, by the names under which the kernel calls them.
+    be a user's, by the names under which the kernel calls them; `allocates` says whether the kernel makes arrays.
     """
     lines = [_HEADER]
     for module, names in imports.items():
@@ -80,9 +83,10 @@ def specialise(
             lines.append(_standing_alone(function, name, what))
         except _NoSource:  # typed at a prompt: compiled anew in each process
             given[name] = function
-    lines += [f"{_INNER}\n{text}\n" for text in (called, *(_specialised(helper, filled_in) for helper in helpers))]
+    inner = _INNER.format(counted=allocates)
+    lines += [f"{inner}\n{text}\n" for text in (called, *(_specialised(helper, filled_in) for helper in helpers))]
     cached = "" if given else "cache=True, "
-    lines.append(f'@njit({cached}nogil=True, no_cfunc_wrapper=True, error_model="numpy")')
+    lines.append(f'@njit({cached}nogil=True, no_cfunc_wrapper=True, error_model="numpy", _nrt={allocates})')
     lines.append(_specialised(kernel, filled_in))
     compiled = getattr(_load("\n".join(lines), tuple(given.items())), kernel.__name__)
     return _with_clear_errors(compiled, f'reward "{reward.name}"' + "".join(f", {name}" for name in functions or ()))
@@ -134,10 +138,11 @@ class _FillIn(ast.NodeTransformer):
 def _load(text: str, given: tuple[tuple[str, Callable[..., Any]], ...]) -> types.ModuleType:
     name = "spie_kernel_" + hashlib.sha256(text.encode()).hexdigest()[:32]
     if given:
-        from numba import njit
+        import numba
 
+        njit: Any = numba.njit
         module = types.ModuleType(name)
-        module.__dict__.update({key: njit(function) for key, function in given})
+        module.__dict__.update({key: njit(_nrt=True)(function) for key, function in given})
         exec(compile(text, name, "exec"), module.__dict__)
         return module
     path = cache_folder() / f"{name}.py"
@@ -225,7 +230,7 @@ def _standing_alone(function: Callable[..., Any], name: str, what: str) -> str:
         tree = ast.parse(text).body[0]
         assert isinstance(tree, ast.FunctionDef)
         tree.name = name
-        lines.append(f"{_INNER}\n{ast.unparse(tree)}\n")
+        lines.append(f"{_INNER.format(counted=True)}\n{ast.unparse(tree)}\n")
 
     add(function, name)
     body = textwrap.indent("\n".join(lines), "    ")

@@ -12,6 +12,7 @@ import spie
 from spie.agents.dqn import checkpoint
 from spie.agents.dqn.session import resume, train
 from spie.tasks.atari import GAMES, AtariTask
+from spie.tasks.gymnasium import EnvTask
 
 torch.set_num_threads(1)
 AGENTS = ("dqn", "dqn-mmc", "rnd", "dqn-sr", "dqn-sf-pf")
@@ -30,8 +31,9 @@ def stop(report):
 
 @pytest.fixture(scope="module", params=GAMES)
 def game(request):
-    """Episodes so short that the first ones are over when learning starts."""
-    return AtariTask(request.param, frame_skip=1, max_frames=200)
+    """Loaded once for all agents. Episodes so short that the first ones are over when learning starts."""
+    env = AtariTask(request.param, frame_skip=1, max_frames=200).make(4)
+    return EnvTask(request.param, lambda n: env)
 
 
 @pytest.fixture

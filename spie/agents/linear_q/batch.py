@@ -67,7 +67,7 @@ def run_linear_q(
         raise unknown("matrix to keep", name, ("Q", "Psi", "Xi"))
     order = sorted(range(len(settings)), key=lambda i: repr(_kind(settings[i])))
     groups = [
-        Batch([settings[i] for i in members], task, steps, all_seeds, episodes, kept)
+        LinearBatch([settings[i] for i in members], task, steps, all_seeds, episodes, kept)
         for members in (list(group) for _, group in itertools.groupby(order, lambda i: _kind(settings[i])))
     ]
     run_chunks([chunk for group in groups for chunk in group.chunks()], session.threads, session.progress)
@@ -80,7 +80,7 @@ def _kind(s: "LinearQ") -> tuple[Any, ...]:
     return s.reward, s.sf_target, s.dimension, s.cells, s.tie_tolerance
 
 
-class Batch:
+class LinearBatch:
     """The lanes of settings of one kind, and what they leave."""
 
     def __init__(
@@ -188,12 +188,9 @@ class Batch:
         from spie.engine.matrix import WAITING  # imports Numba
 
         task, D, A = self.task, self.D, self.task.n_actions
-        vectors = Vectors(
-            *(np.zeros(n) for n in (len(task.start_low), len(task.low), A, A)),
-            *(aligned_zeros(D) for _ in range(7)),
-            aligned_zeros(A * D),
-            np.zeros(self.n_cells, np.int64),
-        )
+        small = map(np.zeros, (len(task.start_low), len(task.low), A, A))
+        large = map(aligned_zeros, (D, D, D, D, D, D, D, A * D))
+        vectors = Vectors._make([*small, *large, np.zeros(self.n_cells, np.int64)])
         size = (A + 1) * WAITING * D
         return vectors, Deferred(
             aligned_zeros((A + 1) * D * D), aligned_zeros(size), aligned_zeros(size), np.zeros(A + 1, np.int64)

@@ -287,7 +287,7 @@ def times(y, matrix, x, matrices, D):
 @no_type_check
 def add_outer(matrix, change, x, matrices, unused, D):
     """A[matrix] += change x^T, as a change that waits."""
-    A, u, p, waiting = matrices
+    u, p, waiting = matrices.u, matrices.p, matrices.waiting
     if waiting[matrix] == WAITING:
         times(unused, matrix, x, matrices, D)
     at = (matrix * WAITING + waiting[matrix]) * D

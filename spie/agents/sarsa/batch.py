@@ -215,7 +215,7 @@ class Batch:
         if is_sparse and set(self.keep) - {"Q"}:
             raise ValueError(f"row-sparse runs keep no {', '.join(sorted(set(self.keep) - {'Q'}))}; set sparse=False")
         constants = self._constants(s, has, is_sparse, ordered=matrices > 0 and not is_sparse)
-        kernel = specialise(sarsa_kernel, HELPERS, constants, VECTOR_CODE, get_reward(s.reward))
+        kernel = specialise(sarsa_kernel, HELPERS, constants, VECTOR_CODE, get_reward(s.reward), allocates=is_sparse)
         together = group_size(S)
         square = 0 if is_sparse else together * S * (-(-S // 8) * 8)
         check_memory(8.0 * matrices * square, f"{self.mdp.name}: learning on {S:,} states", "set sparse=True")
@@ -305,7 +305,8 @@ class Batch:
         replay = np.zeros(0, np.int32)
         if self.replay is not None:
             replay = self.replay[np.arange(part.start, part.stop) % len(self.seeds)]
-        return Records(*(array[part].reshape(-1) for array in arrays), replay.reshape(-1), self.snapshot_steps)
+        flat = [array[part].reshape(-1) for array in arrays]
+        return Records._make([*flat, replay.reshape(-1), self.snapshot_steps])
 
     @functools.cached_property
     def _dynamics(self) -> Dynamics:

@@ -13,7 +13,7 @@ LANE = np.dtype(
     + [
         ("over", np.int32),
         ("stopped", np.int32),
-    ]  # it goes on no more; where numbers were not finite, or -1
+    ]  # it goes no further; where numbers were not finite, the step, else -1
     + [("refused", np.int32), ("refused_in", np.int32)],  # the first step whose replayed action was not available
     align=True,
 )
