@@ -64,7 +64,7 @@ class Results:
         return cells
 
     def searched(self, key: str) -> list[Stored]:
-        """The runs of a search that each try one settings, as they are stored."""
+        """The runs of a search, where each leaves a trace, as they are stored."""
         return [Stored(run, self.once(_trace, run)) for run in self.runs(key) if run.role == "search"]
 
 
