@@ -96,7 +96,7 @@ def made_up(run, reward):
 
 def published(run):
     """The paper's mean of a cell, whatever the reading; 1 where it prints none."""
-    return CELLS.get((run.env, run.agent), paper.Cell(1.0, 1.0)).mean
+    return CELLS.get((run.env, run.agent.removesuffix(" search")), paper.Cell(1.0, 1.0)).mean
 
 
 def fill(store, name, seeds=SEEDS, reward=published, runs=None):
