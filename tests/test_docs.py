@@ -158,7 +158,7 @@ KNOWN = names_of(OURS) | {*agents.names(), *tasks.names()}
 FOLDERS = "spie tests docs examples benchmarks".split()
 FILES = [f"/{path.relative_to(PROJECT).as_posix()}" for folder in FOLDERS for path in (PROJECT / folder).rglob("*")]
 FILES += [f"/{path.name}" for path in PROJECT.iterdir()]
-PLACEHOLDERS = {"GHz", "SEED"}
+PLACEHOLDERS = {"GHz", "SEED", "my-maze", "v5"}
 COMMANDS = set("python pip git tensorboard ray make spie".split())
 A_PATH = rf"(?:{'|'.join(FOLDERS)})/[\w./-]*|[\w./-]+\.(?:py|md|toml|html)\b"
 
@@ -171,7 +171,7 @@ def unknown_names(span):
     missing = [path for path in paths if not any(file.endswith(f"/{path.rstrip('/')}") for file in FILES)]
     rest = re.sub(A_PATH, "", span)
     strings = re.findall(r'"([^"]*)"', rest)
-    missing += [string for string in strings if string not in KNOWN]
+    missing += [string for string in strings if string not in KNOWN | PLACEHOLDERS]
     rest = re.sub(r'"[^"]*"', "", rest)
     return missing + [name for name in re.findall(r"[A-Za-z_]\w*", rest) if name not in KNOWN | PLACEHOLDERS]
 

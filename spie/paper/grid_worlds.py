@@ -1,4 +1,4 @@
-"""What Figures 1, 3, 6 and 7 share: the maps, the settings that all of them use, controls, and what is seen of a map."""
+"""What Figures 1, 3, 6 and 7 share: the maps, their settings, controls, and what is seen of a map."""
 
 import dataclasses
 import functools

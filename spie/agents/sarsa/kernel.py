@@ -88,14 +88,12 @@ def sarsa_kernel(lanes, together, horizon, cap, episodes, tolerance, mdp, tables
                     learn_M(lane, at, discount, tables, pool, tolerance)
                     learn_F(lane, at, discount, tables, pool, tolerance)
                     learn_N(lane, at, tables, pool, tolerance)
-
                 # r = r + beta r_int
                 if not BONUS_FIRST:
                     bonus = bonus_of(first, at, tables, pool, records)
                 if RECORDED:
                     record(records.path[(first + place) * horizon + t - 1], s, a, s_next, r, bonus)
                 lane.total_reward += r
-
                 # theta' ~ U(0, 1); a' ~ U(A) where theta' < epsilon, else a' = argmax Q[s', :]
                 a_next = draw_action(mix(lane.word + np.uint64(2) * lane.stride), lane, place, s_next, S, mdp, tables)
 
