@@ -16,8 +16,8 @@ from spie.tasks.gymnasium import EnvTask
 
 torch.set_num_threads(1)
 AGENTS = ("dqn", "dqn-mmc", "rnd", "dqn-sr", "dqn-sf-pf")
-STEPS = 2000
-SIZES = {"stack": 4, "envs": 4, "replay": 1000, "batch": 4, "learning_starts": 1000, "train_every": 20}
+STEPS, MIDDLE = 800, 600
+SIZES = {"stack": 4, "envs": 2, "replay": 400, "batch": 4, "learning_starts": 400, "train_every": 20}
 
 
 class Stop(Exception):
@@ -32,7 +32,7 @@ def stop(report):
 @pytest.fixture(scope="module", params=GAMES)
 def game(request):
     """Loaded once for all agents. Episodes so short that the first ones are over when learning starts."""
-    env = AtariTask(request.param, frame_skip=1, max_frames=200).make(4)
+    env = AtariTask(request.param, frame_skip=1, max_frames=100).make(SIZES["envs"])
     return EnvTask(request.param, lambda n: env)
 
 
@@ -52,13 +52,13 @@ def last_checkpoint(folder):
 def test_every_agent_plays_every_game_and_resumes_in_the_middle(game, agent, folder):
     settings = spie.agent(agent, preset="small", **SIZES)
     with pytest.raises(Stop):
-        train(settings, game, STEPS, 0, folder, progress=stop, checkpoint_steps=1500)
+        train(settings, game, STEPS, 0, folder, progress=stop, checkpoint_steps=MIDDLE)
     middle = last_checkpoint(folder)
-    assert (middle.values["step"], middle.values["updates"]) == (1500, 26)
+    assert (middle.values["step"], middle.values["updates"]) == (MIDDLE, 11)
     trace = resume(folder, game, checkpoint_steps=STEPS)
     last = last_checkpoint(folder)
     assert last.values["step"] == STEPS
-    assert last.values["updates"] == 51
+    assert last.values["updates"] == 21
     assert trace.episode_steps.shape[1] >= 8
     assert all(np.isfinite(array).all() for array in last.weights.values())
     assert np.isfinite(last.arrays["replay0.slots"]["total"]).all()
@@ -67,9 +67,9 @@ def test_every_agent_plays_every_game_and_resumes_in_the_middle(game, agent, fol
 @pytest.mark.parametrize("agent", ["dqn-sf-pf", "rnd"])
 def test_a_game_that_is_resumed_is_the_unbroken_one_bit_for_bit(agent, tmp_path):
     settings = spie.agent(agent, preset="small", **SIZES)
-    task = AtariTask("Venture", frame_skip=1, max_frames=200)
+    task = AtariTask("Venture", frame_skip=1, max_frames=100)
     for name in ("whole", "broken"):
-        progress, often = (stop, 1500) if name == "broken" else (None, STEPS)
+        progress, often = (stop, MIDDLE) if name == "broken" else (None, STEPS)
         with pytest.raises(Stop) if progress else contextlib.nullcontext():
             train(settings, task, STEPS, 0, tmp_path / name, progress=progress, checkpoint_steps=often)
     resume(tmp_path / "broken", checkpoint_steps=STEPS)
