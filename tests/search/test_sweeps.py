@@ -115,6 +115,7 @@ def test_halving_gives_most_settings_few_seeds_and_says_so(results):
     assert table["mean"][kept] == pytest.approx(best[table["epsilon"][kept]])  # seeds of all rungs, counted once
 
 
+@pytest.mark.slow
 def test_what_is_stored_is_not_run_again(results, monkeypatch):
     first = sweep("riverswim", "sarsa", alpha=ALPHAS, **FEW)
     monkeypatch.setattr(Run, "execute", lambda *_: pytest.fail("ran again"))
