@@ -68,7 +68,8 @@ def made_up(run, reward):
     if isinstance(run.task, ContinuousTask | GoalTask):
         return made_up_episodes(run)
     if run.role == "search":
-        return Scores(np.arange(run.n_seeds), np.full((len(run.settings), run.n_seeds), float(reward)))
+        seeds = np.arange(run.seeds) if isinstance(run.seeds, int) else np.array(run.seeds)
+        return Scores(seeds, np.full((len(run.settings), run.n_seeds), float(reward)))
     deep = run.settings.kind == "images"
     n, S = run.n_seeds, 90 if deep else run.task.n_states
     rng = np.random.default_rng(len(run.agent))
@@ -95,7 +96,7 @@ def made_up(run, reward):
 
 def published(run):
     """The paper's mean of a cell, whatever the reading; 1 where it prints none."""
-    return CELLS.get((run.env, run.agent), paper.Cell(1.0, 1.0)).mean
+    return CELLS.get((run.env, run.agent.removesuffix(" search")), paper.Cell(1.0, 1.0)).mean
 
 
 def fill(store, name, seeds=SEEDS, reward=published, runs=None):

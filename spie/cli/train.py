@@ -50,8 +50,7 @@ def train(
     settings, options = _split(parse_assignments(assignments or []), agent, environment)
     task = find_task(environment, "images", **options)
     n = steps_of(30_000 if steps is None and frames is None else steps, frames, task.frame_skip)
-    usual = "paper" if task.frame_skip > 1 else "small"
-    made = as_dqn(named(agent, task, **{"preset": preset or usual} | settings))
+    made = as_dqn(named(agent, task, **settings | ({"preset": preset} if preset else {})))
     path = out or Path("runs") / f"{re.sub('[^A-Za-z0-9]+', '-', environment).strip('-')}-{agent}-{seed}"
     folder.check_new(path)
     need_torch()

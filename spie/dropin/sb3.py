@@ -10,17 +10,19 @@ An off-policy agent may keep the environment's own rewards and compute the bonus
 """
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 try:
+    from stable_baselines3 import DQN as PlainDQN
     from stable_baselines3.common.base_class import BaseAlgorithm
     from stable_baselines3.common.buffers import ReplayBuffer as PlainReplayBuffer
     from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.type_aliases import ReplayBufferSamples
-    from stable_baselines3.common.vec_env import VecEnvWrapper, VecNormalize, unwrap_vec_wrapper
+    from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper, VecNormalize, unwrap_vec_wrapper
 except ImportError as error:
     raise ImportError('spie.sb3 needs Stable-Baselines3: pip install "spie-rl[sb3]"') from error
 
@@ -146,3 +148,14 @@ class LogIntrinsicReward(BaseCallback):
         if not np.isnan(bonus.learner.coverage):
             self.logger.record("explore/coverage", bonus.learner.coverage)
         return True
+
+
+def dqn_with_bonus(make: Callable[[], Any], reward: str, beta: float, anneal: int | None, **settings: Any) -> PlainDQN:
+    """DQN of Stable-Baselines3 on one environment, with a bonus that is computed afresh whenever a batch is drawn.
+
+    anneal: in how many steps beta falls to 0. settings: of DQN.
+    """
+    env = VecIntrinsicReward(DummyVecEnv([make]), reward, beta, anneal=anneal)
+    model = PlainDQN("MlpPolicy", env, replay_buffer_class=ReplayBuffer, **settings)
+    env.attach(model)
+    return model

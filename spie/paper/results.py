@@ -49,9 +49,10 @@ class Results:
         return bool(self.runs(key)) and self.missing(key) == 0
 
     def trace(self, experiment: str, env: str, agent: str, **variant: Any) -> Any:
-        """What the run of a cell left (a Trace or an EpisodeTrace), None where it is not stored."""
+        """What the run of a cell left (a Trace or an EpisodeTrace), None where it is not stored; never of a search."""
         for run in self.runs(experiment):
-            if (run.env, run.agent, dict(run.variant)) == (env, agent, variant) and run.id in self.store:
+            asked = run.role != "search" and (run.env, run.agent, run.variant) == (env, agent, variant)
+            if asked and run.id in self.store:
                 return self.once(_trace, run)
         return None
 
@@ -64,7 +65,7 @@ class Results:
         return cells
 
     def searched(self, key: str) -> list[Stored]:
-        """The runs of a search that each try settings of their own, as they are stored."""
+        """The runs of a search, where each leaves a trace, as they are stored."""
         return [Stored(run, self.once(_trace, run)) for run in self.runs(key) if run.role == "search"]
 
 

@@ -155,6 +155,7 @@ def test_a_game_is_a_task_however_it_is_spelled():
     name, options = changed[1].recipe
     assert find_task(name, **options) == changed[1]
     assert changed[1].make(2).frame_skip == 4
+    assert find_task("ALE/Pong-v5").make(1).reset()[0].shape == (1, 84, 84)  # a game that the paper does not have
 
 
 @pytest.mark.parametrize("name", ["montezuma_revenge", "ALE/MontezumaRevenge-v5", "montezuma-revenge"])

@@ -12,6 +12,7 @@ import spie
 from spie.agents.dqn import checkpoint
 from spie.agents.dqn.session import resume, train
 from spie.tasks.atari import GAMES, AtariTask
+from spie.tasks.gymnasium import EnvTask
 
 pytestmark = pytest.mark.slow
 
@@ -32,8 +33,9 @@ def stop(report):
 
 @pytest.fixture(scope="module", params=GAMES)
 def game(request):
-    """Episodes so short that the first ones are over when learning starts."""
-    return AtariTask(request.param, frame_skip=1, max_frames=100)
+    """Loaded once for all agents. Episodes so short that the first ones are over when learning starts."""
+    env = AtariTask(request.param, frame_skip=1, max_frames=100).make(SIZES["envs"])
+    return EnvTask(request.param, lambda n: env)
 
 
 @pytest.fixture

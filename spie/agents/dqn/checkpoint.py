@@ -15,7 +15,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spie.files import sync_folder, write_whole
+from spie.files import sync_folder
 
 FORMAT = 1
 KEPT = 2
@@ -137,11 +137,6 @@ def _segments(path: Path) -> Sequence[str]:
         return [named["file"] for lane in read_manifest(path)["values"]["segments"] for named in lane]
     except (CheckpointError, KeyError, TypeError):
         return []
-
-
-def write_json(path: Path, values: Mapping[str, Any]) -> None:
-    """A small JSON file, whole or not at all."""
-    write_whole(path, json.dumps(values, indent=1))
 
 
 def _write(path: Path, data: bytes) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spie.agents.dqn import checkpoint
 from spie.agents.dqn.settings import DQNSettings
+from spie.files import write_whole
 from spie.tasks import registry
 from spie.tasks.base import ImageTask
 
@@ -53,8 +53,7 @@ def check_new(folder: Path) -> None:
 
 
 def write_run(folder: Path, spec: FolderSpec) -> None:
-    plain = dataclasses.asdict(spec)
-    checkpoint.write_json(folder / "run.json", {"format": FORMAT} | plain)
+    write_whole(folder / "run.json", json.dumps({"format": FORMAT} | dataclasses.asdict(spec), indent=1))
 
 
 def read_run(folder: Path) -> FolderSpec:

@@ -145,15 +145,13 @@ class SB3DQN(Agent):
         return _trace(self, seeds, session, lambda seed: self._episodes(task, steps, seed))
 
     def _episodes(self, task: GoalTask, steps: int, seed: int) -> "list[Episode]":
-        from stable_baselines3 import DQN
-        from stable_baselines3.common.vec_env import DummyVecEnv
+        from spie.dropin.sb3 import dqn_with_bonus  # loads torch
 
-        from spie import sb3
-
-        env = sb3.IntrinsicReward(DummyVecEnv([task.make]), self.reward, self.beta, anneal=steps)
-        model = DQN(
-            "MlpPolicy",
-            env,
+        model = dqn_with_bonus(
+            task.make,
+            self.reward,
+            self.beta,
+            anneal=steps,
             learning_rate=self.learning_rate,
             learning_starts=1000,
             gamma=self.gamma,
@@ -163,18 +161,16 @@ class SB3DQN(Agent):
             target_update_interval=self.target_update_interval,
             exploration_final_eps=self.exploration_final_eps,
             policy_kwargs={"net_arch": list(self.hidden)},
-            replay_buffer_class=sb3.ReplayBuffer,
             device="cpu",
             seed=seed,
         )
-        env.attach(model)
         episodes: list[Episode] = []
 
         def note(local: dict[str, Any], _: dict[str, Any]) -> bool:
             (info,) = local["infos"]
             if "episode" in info:
-                cut = info.get("TimeLimit.truncated", False)
-                episodes.append((info["episode"]["l"], info["episode"]["r"], 0.0, not cut))
+                truncated = info.get("TimeLimit.truncated", False)
+                episodes.append((info["episode"]["l"], info["episode"]["r"], 0.0, not truncated))
             return True
 
         model.learn(steps, callback=note)

@@ -79,7 +79,7 @@ def goals(trace: Trace, steps: NDArray[np.float64]) -> NDArray[np.float64]:
 # The page
 
 
-MEASURES: dict[str, Values] = {"states seen, mean over steps": area, "success": late_success}
+MEASURES: dict[str, Values] = {"states seen": area, "success": late_success}  # of states: mean over steps
 
 
 def section(experiment: Experiment, results: Results) -> list[SectionPart]:
@@ -137,7 +137,7 @@ def _verdicts(env: str, cells: Mapping[str, Stored]) -> list[str]:
             said = []
             for measure, values in MEASURES.items():
                 theirs = {rival: values(cells[who].trace) for rival, who in rivals.items()}
-                said.append(f"{measure.partition(',')[0]} {against(values(trace), theirs)}")
+                said.append(f"{measure} {against(values(trace), theirs)}")
             lines.append(f"{env}, {name}: {'; '.join(said)}.")
     return lines
 
