@@ -213,6 +213,7 @@ def test_three_seeds_decide_nothing(tiny):
         assert needs_runs or closed or not judgement.parts, judgement.claim.id
 
 
+@pytest.mark.slow
 def test_every_claim_on_our_tasks_is_judged_where_the_seeds_suffice(tiny, monkeypatch):
     monkeypatch.setattr(claims, "FEWEST_SEEDS", 3)
     for judgement in judge(tiny, CLAIMS):

@@ -226,6 +226,7 @@ class Endless(Agent):
             time.sleep(0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one worker would wait for another")
 @pytest.mark.parametrize("how", ["kill", "ctrl-c", "error"])
 def test_workers_end_with_the_command_and_begin_nothing_more(tmp_path, how):
