@@ -41,12 +41,14 @@ def spie(monkeypatch, capsys, tmp_path):
     return command
 
 
-@pytest.fixture(autouse=True)
-def no_kernel(request, monkeypatch):
+@pytest.fixture(autouse=True, scope="session")
+def _no_kernel(request):
     """`make test-fast` compiles nothing: there, a test that needs a kernel fails and says what to do."""
 
     def refuse(*_):
         pytest.fail("this test needs a kernel: mark it with @pytest.mark.slow")
 
-    if request.config.option.markexpr == "not slow":
-        monkeypatch.setattr(specialise, "_load", refuse)
+    with pytest.MonkeyPatch.context() as patch:
+        if request.config.option.markexpr == "not slow":
+            patch.setattr(specialise, "_load", refuse)
+        yield

@@ -8,6 +8,8 @@ import zipfile
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 FILES = {
     "reward": '''
 import spie

@@ -150,6 +150,7 @@ def test_gamma_zero_sees_the_present_only() -> None:
 # Identities
 
 
+@pytest.mark.slow
 @given(chains(), gammas)
 def test_sr_solves_its_recursion_and_its_rows_sum_to_the_horizon(P: Array, gamma: float) -> None:
     M = sr(P, gamma)
@@ -359,6 +360,7 @@ def test_stationary_takes_a_large_dense_chain() -> None:
 # Sparse chains
 
 
+@pytest.mark.slow
 @given(episodic_chains())
 def test_a_sparse_chain_gives_what_the_dense_one_gives(episodic: tuple[Array, Mask]) -> None:
     P, ends = episodic
@@ -372,6 +374,7 @@ def test_a_sparse_chain_gives_what_the_dense_one_gives(episodic: tuple[Array, Ma
         assert_close(representation(sp.csr_matrix(P), 0.9), representation(P, 0.9))
 
 
+@pytest.mark.slow
 def test_sums_of_a_hundred_thousand_states_need_no_dense_matrix() -> None:
     P = field(316)
     assert P.shape[0] == 99_856

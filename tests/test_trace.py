@@ -5,6 +5,8 @@ import pytest
 
 import spie
 
+pytestmark = pytest.mark.slow
+
 AGENT = spie.Sarsa(alpha=0.1, eta=0.25, beta=2.0, epsilon=0.1)
 SEEDS = [3, 8, 1]
 SHARED = {"seeds": SEEDS, "keep": "QMFN", "record": SEEDS}  # the kernels of test_sarsa

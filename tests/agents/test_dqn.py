@@ -97,6 +97,7 @@ def test_sf_and_pf_heads_on_a_chain_of_one_hot_states_converge_to_the_closed_for
 # -- Optimiser
 
 
+@pytest.mark.slow
 def test_rmsprop_is_centred_with_eps_inside_the_root():
     w = torch.nn.Parameter(torch.tensor([1.0]))
     optimiser = RMSprop([w], rate=0.1, decay=0.5, eps=0.01)
@@ -109,6 +110,7 @@ def test_rmsprop_is_centred_with_eps_inside_the_root():
         assert w.item() == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_rmsprop_stays_finite_where_rounding_would_make_the_variance_negative():
     """A constant large gradient: torch's own centred RMSprop gives NaN here."""
     ours, theirs = (torch.nn.Parameter(torch.zeros(1000)) for _ in range(2))
@@ -187,6 +189,7 @@ def typical(episodes, lanes, after):
     return np.median([np.mean(lengths) for lengths in late])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", AGENTS)
 def test_every_agent_learns_a_small_pixel_task(name):
     learner, episodes = learn(spie.agent(name, **TINY | {"train_every": 4}), 800, lanes=5, **EASY)
@@ -209,6 +212,7 @@ def plain():
     return learn(DQN(**TINY), steps=180)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", OPTIONS, ids=str)
 def test_every_option_runs_and_matters(option, plain):
     learner, _ = learn(DQN(**TINY | option), steps=180)
@@ -218,6 +222,7 @@ def test_every_option_runs_and_matters(option, plain):
     assert ours.keys() != others.keys() or not all(np.array_equal(ours[name], others[name]) for name in ours)
 
 
+@pytest.mark.slow
 def test_learning_still_works_in_bf16():
     """In a process of its own, because a processor whose matrix unit is announced but missing would end this one."""
     program = """
@@ -237,6 +242,7 @@ print(np.median([np.mean([e.length for e in episodes if e.lane == lane]) for lan
     assert float(out.stdout) < 6
 
 
+@pytest.mark.slow
 def test_the_large_networks_run_in_bf16_too():
     """Their convolutions, and one lane, take other ways than small networks side by side."""
     program = """
@@ -259,6 +265,7 @@ for precision in ("fp32", "bf16"):
     assert not np.array_equal(half, full)
 
 
+@pytest.mark.slow
 def test_an_update_takes_one_pass_of_theta_over_s_and_one_of_the_target_over_s_and_the_next():
     learner, _ = learn(DQN(**TINY), steps=120)
     passes = []
@@ -277,6 +284,7 @@ def test_several_environments_take_one_pass_to_act():
     assert passes == [(1, 3)]
 
 
+@pytest.mark.slow
 def test_sf_and_pf_losses_of_an_update_leave_the_encoder_alone_and_the_reconstruction_does_not():
     def moved(**weights):
         learner, _ = learn(DQN(**TINY | {"w_q": 0.0, "w_sf": 0.0, "w_pf": 0.0, "w_recon": 0.0} | weights), steps=110)
@@ -344,6 +352,7 @@ def test_bf16_that_would_crash_is_one_clear_line(monkeypatch):
     check_bf16.cache_clear()
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_run_and_another_gives_another():
     one, again, other = (build(DQN(**TINY), Corridor(), [seed], 160) for seed in (1, 1, 2))
     runs = [[e for ended in learner.loop() for e in ended] for learner in (one, again, other)]
@@ -352,6 +361,7 @@ def test_the_same_seed_gives_the_same_run_and_another_gives_another():
         assert np.array_equal(array, again.weights()[name])
 
 
+@pytest.mark.slow
 def test_lanes_side_by_side_are_the_runs_of_their_seeds():
     """Up to the rounding of a batched product, which a few updates do not magnify."""
     both = build(DQN(**TINY), Corridor(2), [5, 6], 110)
@@ -364,6 +374,7 @@ def test_lanes_side_by_side_are_the_runs_of_their_seeds():
             np.testing.assert_allclose(both.weights()[name][1:], array, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_bonus_paid_is_the_one_of_the_states_and_the_target_network():
     agent = DQN(**TINY | {"scale": "none", "beta": 2.0, "learning_starts": 1000})
     learner = build(agent, Corridor(), [0], 20)
@@ -380,6 +391,7 @@ def test_the_bonus_paid_is_the_one_of_the_states_and_the_target_network():
     assert batch.total[0] == pytest.approx(batch.reward[0] + 2 * batch.bonus[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reading", ["prose", "printed"])
 def test_a_bonus_at_sampling_is_the_one_of_the_target_network_now(reading, monkeypatch):
     settings = {"bonus_at": "sampling", "mmc": 0.0, "scale": "none", "beta": 2.0, "sf_pf": reading}
@@ -416,6 +428,7 @@ def test_epsilon_falls_in_a_line():
     assert learner.epsilon == pytest.approx(0.55)
 
 
+@pytest.mark.slow
 def test_polyak_and_periodic_targets_follow_as_they_should():
     learner = build(DQN(**TINY | {"target": "periodic", "target_every": 120}), Corridor(), [0], 200)
     online, target = learner.online.q.weight, learner.target.q.weight
@@ -437,6 +450,7 @@ def test_polyak_and_periodic_targets_follow_as_they_should():
     assert torch.equal(target, now)
 
 
+@pytest.mark.slow
 def test_visits_of_true_states_are_counted():
     learner, episodes = learn(DQN(**TINY | {"bonus": "count"}), steps=60)
     assert learner.visits.sum() == 60 + 1 + len(episodes)  # every step arrives somewhere, and so does every reset
@@ -451,12 +465,14 @@ def test_a_count_bonus_without_true_states_is_one_clear_line():
         build(DQN(**TINY | {"bonus": "count"}), env, [0], 10)
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_not_finite_stops_the_run():
     agent = dataclasses.replace(DQN(**TINY), rate=1e30)
     with pytest.raises(ValueError, match=r"step \d+: the loss is (nan|inf); a smaller rate may help"):
         learn(agent, steps=200)
 
 
+@pytest.mark.slow
 def test_the_papers_network_takes_a_few_updates_with_each_agent():
     for name in ("dqn", "dqn-mmc", "rnd", "dqn-sr", "dqn-sf-pf"):
         agent = spie.agent(name, batch=2, learning_starts=60, replay=200, target_every=64)

@@ -30,6 +30,7 @@ def assert_equal_to_reference(agent, task, cap, seed, episodes):
     return expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reward", REWARDS)
 def test_engine_equals_the_reference_over_three_episodes(reward):
     expected = assert_equal_to_reference(LinearQ(reward=reward), CAR, 1000, seed=1, episodes=3)
@@ -38,17 +39,20 @@ def test_engine_equals_the_reference_over_three_episodes(reward):
     assert np.abs(expected.Q).max() > 0 or reward == "none"  # which sees no reward in three episodes
 
 
+@pytest.mark.slow
 def test_engine_equals_the_reference_where_episodes_end_at_the_flag():
     agent = LinearQ(eta=0.25, eta_pr=0.25, gamma_pr=0.94, epsilon=0.25, cells=10)
     expected = assert_equal_to_reference(agent, CAR, 1000, seed=0, episodes=4)
     assert any(expected.terminated)
 
 
+@pytest.mark.slow
 def test_engine_equals_the_reference_on_a_task_whose_state_is_not_what_is_seen():
     agent = LinearQ(reward="sf-pf", sf_target="greedy", dimension=20, features_seed=5, beta=-1.0)
     assert_equal_to_reference(agent, spie.pendulum(), 200, seed=4, episodes=3)
 
 
+@pytest.mark.slow
 def test_a_lane_is_the_same_alone_in_company_and_on_any_number_of_threads():
     settings = [LinearQ(), LinearQ(beta=0.01, length_scale=0.3), LinearQ(reward="none"), LinearQ(features_seed=0)]
     together = run_linear_q(settings, CAR, 300, [7, 1, 4], episodes=2, keep=ALL, threads=2)
@@ -65,6 +69,7 @@ def test_seeds_see_features_of_their_own_unless_one_set_is_given():
     np.testing.assert_array_equal(fixed.features(CAR, 0).W, fixed.features(CAR, 1).W)
 
 
+@pytest.mark.slow
 def test_a_lane_that_overflows_stops_and_is_named_while_the_others_go_on():
     settings = [LinearQ(reward="constant", alpha=50.0), LinearQ(reward="constant")]
     wild, tame = run_linear_q(settings, CAR, 1000, [3], episodes=2, keep=ALL)
@@ -76,6 +81,7 @@ def test_a_lane_that_overflows_stops_and_is_named_while_the_others_go_on():
     assert f"seed 3: infinite or NaN at step {wild.stopped[0]:,}" in line
 
 
+@pytest.mark.slow
 def test_the_other_sign_of_the_bonus_is_a_negative_beta():
     up, down = (LinearQ(beta=beta, alpha=0.1).run(CAR, 50, [0], episodes=1, keep=ALL) for beta in (2.0, -2.0))
     assert np.sign(up.episode_bonuses[0, 0]) == np.sign(down.episode_bonuses[0, 0])  # before beta
@@ -83,6 +89,7 @@ def test_the_other_sign_of_the_bonus_is_a_negative_beta():
     assert np.abs(up.Q - down.Q).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_first_success_is_the_first_episode_that_ended_by_itself():
     trace = LinearQ().run(CAR, 1000, 2, episodes=4, keep=ALL)
     for row, first in zip(trace.terminated, trace.first_success, strict=True):

@@ -66,6 +66,7 @@ class Stopped(Exception):
     pass
 
 
+@pytest.mark.slow
 def test_a_run_on_atari_that_is_stopped_goes_on_from_its_checkpoints(tmp_path, monkeypatch):
     from spie.agents.dqn import session as training
 

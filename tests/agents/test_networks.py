@@ -51,6 +51,7 @@ def test_phi_has_unit_length():
     torch.testing.assert_close(torch.linalg.vector_norm(phi, dim=-1), torch.ones(1, 7))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["paper", "nature", "small"])
 def test_a_lane_computes_the_same_alone_and_among_others(name):
     """Also a test of our batched products against PyTorch's convolutions, which one lane uses."""

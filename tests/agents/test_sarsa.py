@@ -19,6 +19,8 @@ from spie.agents import sarsa
 from spie.engine import lanes
 from spie.rewards import get_reward, reward_names
 
+pytestmark = pytest.mark.slow
+
 BUILT_IN = [name for name in reward_names("tables") if get_reward(name).function.__module__ == "spie.rewards"]
 WITH_MATRICES = [name for name in BUILT_IN if name not in ("none", "constant", "count")]  # where `learned` matters
 USUAL = {"alpha": 0.1, "eta": 0.25, "beta": 2.0, "epsilon": 0.1}

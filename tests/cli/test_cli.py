@@ -22,6 +22,7 @@ def test_list_names_whatever_can_be_looked_up(spie):
     assert "M[s, s'] - |M[:, s']|" in out
 
 
+@pytest.mark.slow
 def test_run_stores_the_results_and_prints_ours_beside_theirs(spie, tmp_path):
     code, out, err = spie("run", "table1", "--seeds", 2)
     assert code == 0
@@ -35,6 +36,7 @@ def test_run_stores_the_results_and_prints_ours_beside_theirs(spie, tmp_path):
     assert "all stored" in spie("run", "table1", "--seeds", 2)[2]
 
 
+@pytest.mark.slow
 def test_json_is_one_object_a_cell(spie):
     code, out, _ = spie("run", "table1", "--seeds", 2, "--json")
     assert code == 0
@@ -71,6 +73,7 @@ def test_a_mistake_is_one_clear_line_and_exit_code_2(spie, words, message):
     assert "Traceback" not in out + err
 
 
+@pytest.mark.slow
 def test_ctrl_c_is_exit_code_130_and_keeps_what_is_stored(spie, monkeypatch, tmp_path):
     real = backends.save
 

@@ -22,22 +22,26 @@ def computed(reward, norm="l1", **fields):
     return bonus.compute(Transition(torch.zeros(shape, dtype=torch.long), **fields))
 
 
+@pytest.mark.slow
 def test_sf_is_one_over_the_length_of_psi():
     psi = torch.tensor([[[3.0, -4.0], [0.0, 0.5]]])
     np.testing.assert_array_equal(computed("sf", "l2", psi=psi), np.array([[1 / 5, 2.0]], np.float32))
     np.testing.assert_array_equal(computed("sf", "l1", psi=psi), np.array([[1 / 7, 2.0]], np.float32))
 
 
+@pytest.mark.slow
 def test_sf_pf_is_the_difference_of_the_two():
     xi_next, psi = torch.tensor([[[1.0, -1.0]]]), torch.tensor([[[3.0, -5.0]]])
     assert computed("sf-pf", xi_next=xi_next, psi=psi).tolist() == [[1 / 2 - 1 / 8]]
     assert computed("sf-pf-printed", phi_next=xi_next, psi=psi).tolist() == [[1 / 2 - 1 / 8]]
 
 
+@pytest.mark.slow
 def test_the_bonus_of_a_zero_vector_is_large_but_finite():
     assert np.isfinite(computed("sf", psi=torch.zeros(1, 1, 4))).all()
 
 
+@pytest.mark.slow
 def test_the_controls_need_no_network():
     assert computed("constant").tolist() == [[-1.0, -1.0]]
     assert computed("count", visits_next=np.array([[4, 100]])).tolist() == [[1 / 2, 1 / 10]]
@@ -53,6 +57,7 @@ def scaled(x):
     return 3.0 * x
 
 
+@pytest.mark.slow
 def test_a_reward_of_a_user_is_evaluated_for_each_transition_by_itself():
     """With an `if`, a function of `math` and one of the user's own, none of which takes arrays."""
     spie.reward("bonuses-threshold")(threshold)
@@ -61,6 +66,7 @@ def test_a_reward_of_a_user_is_evaluated_for_each_transition_by_itself():
     np.testing.assert_allclose(paid, [[6.0, -np.log(4)], [9.0, np.log(2)]], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_one_reward_of_a_user_works_in_linear_q_in_the_wrapper_and_in_dqn():
     @spie.reward("bonuses-shared")
     def shared(psi_norm, phi_norm_next):
@@ -131,6 +137,7 @@ def test_a_bonus_does_not_take_the_name_of_one_of_ours(name):
         register_bonus(name)(DeepBonus)
 
 
+@pytest.mark.slow
 def test_a_bonus_that_uses_only_the_predecessors_has_only_their_head():
     @spie.reward("bonuses-past")
     def past(xi_norm_next):
@@ -149,6 +156,7 @@ def test_a_bonus_that_uses_only_the_predecessors_has_only_their_head():
 # -- What a run says of its bonuses
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"bonus_at": "sampling"}, {"bonus_at": "sampling", "mmc": 0.0}], ids=str)
 def test_the_total_bonus_is_the_sum_of_the_raw_bonuses_of_the_steps(options):
     room = spie.task("cluster-hard", kind="images")

@@ -30,6 +30,7 @@ def one_way():
     return spie.MDPEnv(spie.MDP("ring", following, prob, np.zeros((4, 1, 2)), np.eye(4)[0]), max_steps=50)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reward", rewards.reward_names("tables"))
 def test_every_reward_on_tables_is_sound(reward, capsys):
     findings = spie.check_reward(reward, open_field(), STEPS)
@@ -43,12 +44,14 @@ def test_every_reward_on_tables_is_sound(reward, capsys):
     assert any("6 episodes, reset by hand" in finding.found for finding in findings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reward", rewards.reward_names("features"))
 def test_every_reward_on_features_is_sound(reward):
     findings = spie.check_reward(reward, gym.wrappers.TimeLimit(Car(), 20), STEPS)
     assert {finding.verdict for finding in findings} <= {"ok", "note"}
 
 
+@pytest.mark.slow
 def test_rnd_is_checked_like_any_other():
     torch.set_num_threads(1)
     findings = spie.check_reward("rnd", gym.wrappers.TimeLimit(Car(), 20), 100)
@@ -56,6 +59,7 @@ def test_rnd_is_checked_like_any_other():
     assert notes(findings)["sign"].startswith("never negative")
 
 
+@pytest.mark.slow
 def test_it_says_which_rewards_become_constant():
     @spie.reward("predecessors")
     def predecessors(N_col_next):
@@ -83,6 +87,7 @@ def test_it_names_a_term_that_does_not_matter():
     ]
 
 
+@pytest.mark.slow
 def test_it_tells_the_sign_and_a_size_that_drowns_other_rewards():
     assert notes(spie.check_reward("sr-r", open_field(), STEPS))["sign"].startswith("never positive: Q = 0 is optimist")
     assert notes(spie.check_reward("count", open_field(), STEPS))["sign"].startswith("never negative")
@@ -134,6 +139,7 @@ def command(monkeypatch, *words):
     return stop.value.code or 0
 
 
+@pytest.mark.slow
 def test_the_command_checks_rewards_of_the_library_and_of_a_file(monkeypatch, capsys, tmp_path):
     assert command(monkeypatch, "check", "sr", "--steps", "300") == 0
     assert "becomes constant" in " ".join(capsys.readouterr().out.split())

@@ -20,6 +20,8 @@ from own_reward import HALF, mix
 from spie.engine.specialise import _specialised, cache_folder, specialise
 from spie.rewards import Reward
 
+pytestmark = pytest.mark.slow
+
 SCALE = 3.0
 FACTOR = 1.0
 TABLE = [1.0, 2.0]

@@ -54,6 +54,7 @@ def test_streams_of_neighbouring_seeds_have_nothing_in_common():
         assert_frequency(words >> np.uint64(bit) & np.uint64(1) == 1, 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("next_action", ["resample", "carry"])
 def test_actions_and_successors_have_their_probabilities_and_know_nothing_of_each_other(next_action):
     agent = spie.Sarsa(epsilon=1, next_action=next_action)
@@ -74,6 +75,7 @@ def test_actions_and_successors_have_their_probabilities_and_know_nothing_of_eac
     np.testing.assert_array_equal(s_next[a == LEFT], np.maximum(s[a == LEFT] - 1, 0))
 
 
+@pytest.mark.slow
 def test_ties_are_broken_evenly():
     paths = (
         spie.Sarsa(reward="none", epsilon=0, alpha=0).run(spie.sixarms(), 20_000, 2, record=range(2), **SHARED).paths
@@ -84,6 +86,7 @@ def test_ties_are_broken_evenly():
         assert_frequency((actions[1:] == a)[actions[:-1] == a], 1 / 6)
 
 
+@pytest.mark.slow
 def test_exploring_takes_every_action_alike_whatever_made_it_explore():
     agent = spie.Sarsa(epsilon=0.3, alpha=0, ties="first")  # Q stays 0, so greedy is action 0
     paths = agent.run(spie.sixarms(), 20_000, 2, record=range(2), **SHARED).paths.values()
@@ -93,6 +96,7 @@ def test_exploring_takes_every_action_alike_whatever_made_it_explore():
         assert_frequency(actions == a, 0.3 / 6)
 
 
+@pytest.mark.slow
 def test_starts_have_their_probabilities_first_and_later():
     first = spie.Sarsa(reward="none").run(spie.riverswim(), 1, 20_000).first_visit == 0
     np.testing.assert_array_equal(first.sum(axis=1), 1)

@@ -26,6 +26,7 @@ def compiled():
     return run, WAITING
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("D", [8, 24, 32, 128])
 def test_vector_code_equals_numpy(compiled, D):
     run, waiting = compiled

@@ -77,6 +77,7 @@ def learn(walk, tolerance, eta, gamma):
     return dense, pool, sums[0], F_row
 
 
+@pytest.mark.slow
 @given(WALKS)
 def test_rows_without_loss_are_the_dense_rows(walk):
     dense, pool, M_col, F_row = learn(walk, 1e-300, 0.3, 0.9)
@@ -86,6 +87,7 @@ def test_rows_without_loss_are_the_dense_rows(walk):
     np.testing.assert_allclose(F_row, dense[1].sum(axis=1), rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 @given(WALKS)
 def test_rows_lose_at_most_what_the_tolerance_allows_and_sums_stay_those_of_the_rows(walk):
     tolerance, eta, gamma = 0.02, 0.3, 0.9
@@ -100,6 +102,7 @@ def test_rows_lose_at_most_what_the_tolerance_allows_and_sums_stay_those_of_the_
     np.testing.assert_allclose(F_row, rows_of(pool, 1).sum(axis=1), rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 @given(WALKS)
 def test_blocks_tile_the_used_part_of_the_pool(walk):
     _, pool, _, _ = learn(walk, 0.02, 0.3, 0.9)
@@ -195,6 +198,7 @@ def test_a_sparse_run_is_the_same_in_any_company():
         np.testing.assert_array_equal(alone.paths[1].bonuses, trace.paths[1].bonuses)
 
 
+@pytest.mark.slow
 def test_large_mdps_are_sparse_unless_told_otherwise_and_keep_no_matrices():
     corridor = spie.grid("S" + 6000 * ".")
     walk = {"steps": 5999, "episodes": 1, "replay": np.full(5999, RIGHT), "record": [0]}

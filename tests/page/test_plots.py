@@ -76,6 +76,7 @@ def test_a_variant_has_the_colour_of_its_agent_and_a_dash_of_its_own(suffix):
         assert plain["linestyle"] == "-" != variant["linestyle"]
 
 
+@pytest.mark.slow
 def test_an_agent_without_a_colour_of_its_own_looks_the_same_in_every_process():
     names = [f"my-agent-{i}" for i in range(6)]
     program = f"from spie.page import plots; print(*(plots.line_style(name)['color'] for name in {names}))"
@@ -115,6 +116,7 @@ def test_a_panel_holds_means_intervals_and_lines():
     assert ax.get_ylim()[0] == 0
 
 
+@pytest.mark.slow
 def test_panels_share_one_legend_and_the_names_of_equal_axes():
     names = ("sarsa", "sarsa-sr", "sarsa-srr", "count", "random")
     panels = [Panel(f"map {i}", {name: curve([0, 1], [0, i]) for name in names[i:]}, "steps", "seen") for i in range(4)]
@@ -248,6 +250,7 @@ def arrows(figure):
     return [patch for ax in figure.axes for patch in ax.patches if isinstance(patch, FancyArrowPatch)]
 
 
+@pytest.mark.slow
 def test_riverswim_is_drawn_from_its_tables():
     figure = plots.mdp_diagram(riverswim())
     written = texts(figure)
@@ -306,12 +309,14 @@ DRAWINGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("drawing", DRAWINGS)
 def test_an_svg_is_the_same_text_every_time(drawing):
     figure = DRAWINGS[drawing]()
     assert plots.svg(figure) == plots.svg(figure) == plots.svg(DRAWINGS[drawing]())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("drawing", DRAWINGS)
 def test_an_svg_fits_into_a_page(drawing):
     text = plots.svg(DRAWINGS[drawing]())
@@ -333,12 +338,14 @@ def test_text_in_an_svg_is_text():
     assert {"a < b", "steps", "seen", "sarsa-srr"} <= words
 
 
+@pytest.mark.slow
 def test_pictures_of_one_page_share_no_names():
     names = [set(re.findall(r' id="([^"]+)"', plots.svg(draw()))) for draw in DRAWINGS.values()]
     assert all(names)
     assert sum(map(len, names)) == len(set.union(*names))
 
 
+@pytest.mark.slow
 def test_figures_are_saved_by_suffix(tmp_path):
     figure = DRAWINGS["diagram"]()
     plots.save(figure, tmp_path / "a.PNG")
@@ -375,6 +382,7 @@ def drawn(monkeypatch):
     return calls
 
 
+@pytest.mark.slow
 def test_show_prints_the_map_and_writes_a_picture(show, tmp_path):
     code, out, err = show("cluster-hard")
     assert (code, err) == (0, "")
@@ -387,6 +395,7 @@ def test_show_prints_the_map_and_writes_a_picture(show, tmp_path):
     assert (tmp_path / "cluster-hard.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_show_writes_where_it_is_told(show, tmp_path):
     code, out, _ = show("riverswim", "-o", "river.svg")
     assert code == 0
@@ -461,6 +470,7 @@ def test_a_large_maze_is_drawn_as_a_map_alone(show, drawn, tmp_path):
     assert drawn[0][1] == {"large": None}
 
 
+@pytest.mark.slow
 def test_windows_line_ends_and_odd_names_are_fine(show, tmp_path):
     (tmp_path / "[bold]own.txt").write_bytes(b"S..\r\n.#.\r\n..G\r\n")
     code, out, _ = show("[bold]own.txt")
@@ -489,6 +499,7 @@ def test_a_map_that_is_none_is_one_line_and_exit_code_2(show, tmp_path, text, me
     assert not (tmp_path / "own.png").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -39,6 +39,7 @@ def section(page, name):
     return page.split(f'<section id="{name}">')[1].split("</section>")[0]
 
 
+@pytest.mark.slow
 def test_what_was_not_run_shows_its_command_and_no_number(store):
     page = report.page(Results(store))
     for experiment in experiments():
@@ -60,6 +61,7 @@ def test_the_network_is_drawn_from_its_own_shapes(store):
         assert f">{shape}</text>" in drawn.svgs[0], shape
 
 
+@pytest.mark.slow
 def test_scores_within_a_smaller_budget_are_called_not_comparable(store):
     fill(store, "recon")
     fill(store, "recon@100000000")
@@ -73,6 +75,7 @@ def test_scores_within_a_smaller_budget_are_called_not_comparable(store):
         assert "398.5" in text
 
 
+@pytest.mark.slow
 def test_what_is_unfinished_says_how_far_it_is_and_shows_no_number(store):
     fill(store, "table1", reward=lambda run: 123_456_789, runs=3)
     page = report.page(Results(store))
@@ -84,6 +87,7 @@ def test_what_is_unfinished_says_how_far_it_is_and_shows_no_number(store):
     assert tuple(tally(Results(store)).rows[0].values[1:]) == (0, 0, 10)
 
 
+@pytest.mark.slow
 def test_the_animation_is_the_recorded_path(store):
     fill(store, "figure6", seeds=2)
     results = Results(store)
@@ -102,6 +106,7 @@ def test_the_animation_is_the_recorded_path(store):
     assert {room for room, _, _ in shown["stays"]} <= {-1, 0, 1}
 
 
+@pytest.mark.slow
 def test_the_page_loads_nothing_from_elsewhere(whole):
     page = whole.read_text()
     for address in re.findall(r"""(?:src|href|action|data|poster)\s*=\s*["']([^"']*)""", page):
@@ -117,6 +122,7 @@ def test_every_name_on_the_page_is_its_own(whole):
     assert len(names) == len(set(names))
 
 
+@pytest.mark.slow
 def test_the_same_results_give_the_same_page(store):
     fill(store, "table3")
     fill(store, "figure6", seeds=2)
@@ -144,6 +150,7 @@ def test_a_page_that_cannot_be_written_is_one_clear_line(store, tmp_path, monkey
         report.write(Results(store), tmp_path / name)
 
 
+@pytest.mark.slow
 def test_the_command_counts_and_says_where_the_page_is(spie, tmp_path, monkeypatch):
     opened = []
     monkeypatch.setattr("webbrowser.open", opened.append)
@@ -199,6 +206,7 @@ def with_script(page, name, script=""):
     return copy
 
 
+@pytest.mark.slow
 def test_a_browser_shows_every_figure_without_complaint(whole):
     dom, console = browse(whole)
     assert console == []
@@ -208,11 +216,13 @@ def test_a_browser_shows_every_figure_without_complaint(whole):
     assert section(dom, "animation").count("<svg") == 2  # the map and the strip
 
 
+@pytest.mark.slow
 def test_the_browser_test_notices_mistakes(whole):
     for number, mistake in enumerate(("nonsense()", "console.error('no')")):
         assert browse(with_script(whole, f"mistake{number}.html", mistake))[1] != []
 
 
+@pytest.mark.slow
 def test_the_animation_plays_when_asked_and_the_slider_moves_it(whole):
     still = "--force-prefers-reduced-motion"
     said = r"<output>step ([\d\u202f]+)</output>"

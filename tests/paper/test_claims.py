@@ -145,6 +145,7 @@ def test_every_claim_has_an_id_of_its_own_and_a_place_in_the_paper():
         assert {*claim.same_as} <= {c.id for c in CLAIMS if c.measure}, claim.id
 
 
+@pytest.mark.slow
 def test_an_empty_store_leaves_what_theory_and_the_printed_tables_say(tmp_path):
     with Store(tmp_path / "r.db") as store:
         found = {judgement.claim.id: judgement for judgement in judge(Results(store), CLAIMS)}
@@ -204,6 +205,7 @@ def tiny(tmp_path_factory):
         yield Results(store)
 
 
+@pytest.mark.slow
 def test_three_seeds_decide_nothing(tiny):
     for judgement in judge(tiny, CLAIMS):
         needs_runs = judgement.parts and "3 seeds" in judgement.reason
@@ -211,6 +213,7 @@ def test_three_seeds_decide_nothing(tiny):
         assert needs_runs or closed or not judgement.parts, judgement.claim.id
 
 
+@pytest.mark.slow
 def test_every_claim_on_our_tasks_is_judged_where_the_seeds_suffice(tiny, monkeypatch):
     monkeypatch.setattr(claims, "FEWEST_SEEDS", 3)
     for judgement in judge(tiny, CLAIMS):

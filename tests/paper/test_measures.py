@@ -63,6 +63,7 @@ def test_idleness_is_the_mean_time_since_the_last_visit():
     assert measures.idleness(tour) == pytest.approx([0.5], abs=0.02)
 
 
+@pytest.mark.slow
 def test_row_norms_are_those_that_the_agent_has_learned():
     agent = settings("sarsa-sr")
     path = agent.run(grid("of-small"), 300, 1, keep=Keep(paths=(0,))).paths[0]

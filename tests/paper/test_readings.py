@@ -25,6 +25,7 @@ def section_of(name, store):
     return experiment.section(experiment, Results(store))
 
 
+@pytest.mark.slow
 def test_a_cell_that_differs_is_put_beside_the_other_readings(store):
     times_the_paper = {  # on RiverSwim; SR agrees under no reading, FR under one, which breaks SRR
         "sarsa-sr": 0.1,

@@ -98,6 +98,7 @@ def test_settings_are_found_by_number_across_pieces():
     assert [(len(run.settings), numbers.tolist()) for run, numbers in again] == [(1, [0]), (2, [5, 7])]
 
 
+@pytest.mark.slow
 def test_the_order_of_tuned_agents_is_judged_pair_by_pair_against_the_printed_one(tmp_path):
     """SARSA-SR-PR and SARSA-SRR change places with what Table 1 prints for RiverSwim, SARSA and SARSA-FR are level."""
     means = {"sarsa-srr": 9e5, "sarsa-sr-pr": 8e5, "sarsa": 5e4, "sarsa-fr": 5e4, "sarsa-sr": 4e4, "constant": 1e6}

@@ -16,6 +16,7 @@ from spie.runs.run import Run
 from spie.runs.store import Store
 
 
+@pytest.mark.slow
 def test_a_cluster_gives_the_bits_of_serial_though_workers_and_a_node_are_lost(tmp_path):
     pytest.importorskip("ray")
     script = Path(__file__).parents[1] / "lossy_cluster.py"

@@ -118,6 +118,7 @@ def test_the_id_tells_environments_apart_by_their_tables():
     assert len(ids) == 4
 
 
+@pytest.mark.slow
 def test_a_stored_trace_comes_back_whole(tmp_path):
     run = a_run(task=spie.grid("of-small", task="goal"), episodes=2, keep=Keep(snapshots=(3, 9), paths=(0, 2)))
     with Store(tmp_path / "r.db") as store:
@@ -132,6 +133,7 @@ def test_a_stored_trace_comes_back_whole(tmp_path):
     assert loaded.M is None
 
 
+@pytest.mark.slow
 def test_what_is_stored_is_not_run_again(tmp_path, monkeypatch):
     runs = [a_run(), a_run(steps=30)]
     with Store(tmp_path / "r.db") as store:
@@ -144,6 +146,7 @@ def test_what_is_stored_is_not_run_again(tmp_path, monkeypatch):
     assert executed == [runs[1]]
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_as_serial(tmp_path):
     runs = [a_run(), a_run(steps=30)]
     with Store(tmp_path / "a.db") as a, Store(tmp_path / "b.db") as b:
@@ -166,6 +169,7 @@ def numbers(path):
         ).fetchall()
 
 
+@pytest.mark.slow
 def test_a_run_killed_again_and_again_ends_as_one_that_was_not(tmp_path):
     kills = int(os.environ.get("SPIE_KILLS", "4"))
     command = [sys.executable, "-m", "spie.cli", "run", "table1", "figure1", "--seeds", "5", "--results"]
@@ -222,6 +226,7 @@ class Endless(Agent):
             time.sleep(0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one worker would wait for another")
 @pytest.mark.parametrize("how", ["kill", "ctrl-c", "error"])
 def test_workers_end_with_the_command_and_begin_nothing_more(tmp_path, how):

@@ -125,6 +125,7 @@ def test_a_measure_that_a_result_does_not_have_is_refused():
         MEASURES["coverage"].read(Known().run(spie.mountain_car(), 1, 2))
 
 
+@pytest.mark.slow
 def test_any_agent_can_be_searched_and_grids_of_different_agents_are_different_runs():
     task = spie.mountain_car()
     axes = (("alpha", (0.1, 0.2)), ("epsilon", (0.3,)))

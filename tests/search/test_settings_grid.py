@@ -48,6 +48,7 @@ def test_a_piece_is_known_whatever_grid_it_is_of():
     assert len({*ids(PLAIN, (0.1, 0.5))}) == 2
 
 
+@pytest.mark.slow
 def test_a_setting_in_a_grid_gives_what_it_gives_alone():
     mdp = spie.riverswim()
     scores = GRID.run(mdp, 300, seeds=[4, 7])
@@ -55,6 +56,7 @@ def test_a_setting_in_a_grid_gives_what_it_gives_alone():
     np.testing.assert_array_equal(scores.values, [s.run(mdp, 300, seeds=[4, 7]).total_reward for s in GRID.settings()])
 
 
+@pytest.mark.slow
 def test_coverage_is_the_step_of_the_last_state_that_99_percent_need():
     trace = PLAIN.run(spie.riverswim(), 5)
     four = dataclasses.replace(

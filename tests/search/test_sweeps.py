@@ -61,6 +61,7 @@ def test_where_nothing_is_paid_the_scale_of_a_bonus_is_left_alone():
     assert search.sign == -1
 
 
+@pytest.mark.slow
 def test_a_sweep_is_a_table_with_a_row_for_each_setting_best_first(results):
     table = sweep("riverswim", "sarsa", alpha=ALPHAS, epsilon=[0.1, 0.9], **FEW)
     assert isinstance(table, dict)
@@ -96,6 +97,7 @@ def test_of_an_experiment_its_environments_steps_and_settings_are_swept():
     assert (goal.episodes, goal.measure) == (100, "episodes")
 
 
+@pytest.mark.slow
 def test_a_setting_that_only_some_agents_have_is_varied_for_those(results):
     table = sweep("riverswim", ["sarsa", "sarsa-srr"], alpha=[0.1], eta=[0.1, 0.2], **FEW)
     assert {(row["agent"], row["eta"]) for row in table.rows()} == {
@@ -105,6 +107,7 @@ def test_a_setting_that_only_some_agents_have_is_varied_for_those(results):
     }
 
 
+@pytest.mark.slow
 def test_halving_gives_most_settings_few_seeds_and_says_so(results):
     table = sweep("riverswim", "sarsa", epsilon=np.linspace(0.1, 0.9, 9), **FEW | {"seeds": 9, "halving": True})
     assert sorted(table["seeds"]) == [1] * 6 + [3] * 2 + [9]
@@ -115,6 +118,7 @@ def test_halving_gives_most_settings_few_seeds_and_says_so(results):
     assert table["mean"][kept] == pytest.approx(best[table["epsilon"][kept]])  # seeds of all rungs, counted once
 
 
+@pytest.mark.slow
 def test_what_is_stored_is_not_run_again(results, monkeypatch):
     first = sweep("riverswim", "sarsa", alpha=ALPHAS, **FEW)
     monkeypatch.setattr(Run, "execute", lambda *_: pytest.fail("ran again"))
@@ -122,6 +126,7 @@ def test_what_is_stored_is_not_run_again(results, monkeypatch):
     assert second.rows() == first.rows()
 
 
+@pytest.mark.slow
 def test_out_of_time_keeps_what_is_stored_and_the_next_call_continues(results, monkeypatch, tmp_path):
     monkeypatch.setattr("spie.search.select.PIECE_SECONDS", 1e-9)  # every setting a piece
     with pytest.raises(OutOfTime, match="1 of 3 pieces are stored; run again to continue"):
@@ -149,6 +154,7 @@ cli.main()
 """
 
 
+@pytest.mark.slow
 def test_a_sweep_that_was_killed_continues_and_ends_the_same(tmp_path):
     agents = [word for agent in ("sarsa", "optimistic", "random") for word in ("--agent", agent)]  # one kernel a chain
     words = ["sweep", "table1", "alpha=0.1,0.2", *agents, "--confirm", "3", "--seeds", "5", "--results"]
@@ -180,6 +186,7 @@ def half():
 """
 
 
+@pytest.mark.slow
 def test_rewards_of_a_file_reach_other_processes_and_are_part_of_the_id(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(OWN)
@@ -213,6 +220,7 @@ def command(results, monkeypatch, capsys, tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_best_and_writes_the_whole_table(command, tmp_path):
     words = "sweep riverswim --agent sarsa alpha=.05,.1,.5 --seeds 3 --steps 200 --top 1 --confirm 5 -o all.csv"
     code, out, err = command(*words.split())
@@ -260,6 +268,7 @@ def test_a_mistake_is_one_clear_line_and_exit_code_2(command, words, message):
     assert err.strip().splitlines()[-1].startswith("spie: ")
 
 
+@pytest.mark.slow
 def test_an_absurd_grid_is_run_by_those_who_mean_it(results, monkeypatch):
     monkeypatch.setattr(sweeps, "MOST_SETTINGS", 2)
     with pytest.raises(ValueError, match=r"3 settings x 4 seeds take about .* or --yes if you mean it"):

@@ -94,6 +94,7 @@ def test_what_makes_a_difference_is_tuned_and_the_ends_of_its_range_are_settings
             dataclasses.replace(what.settings, **{name: value})
 
 
+@pytest.mark.slow
 def test_the_score_is_the_reward_of_a_seed():
     linear = tunable("linear-q", "mountain-car", steps=20, episodes=2)
     assert linear.score(linear.settings, [0]) == 0  # nobody reaches the flag in 20 steps
@@ -103,6 +104,7 @@ def test_the_score_is_the_reward_of_a_seed():
     )
 
 
+@pytest.mark.slow
 def test_where_less_is_better_the_score_is_the_less():
     corridor = tunable("sarsa", "of-small", steps=300)  # nothing is paid: steps to see all
     found = corridor.score(corridor.settings, [0, 1])
@@ -143,6 +145,7 @@ def test_without_optuna_the_way_to_get_it_is_named(monkeypatch, tmp_path):
         tune("sarsa", "riverswim", journal=tmp_path / "j")
 
 
+@pytest.mark.slow
 def test_a_deep_agent_is_tuned_on_an_image_task(tmp_path):
     what = tunable("dqn-sf-pf", "four-rooms", steps=520)
     assert set(what.ranges) == {"rate", "epsilon", "polyak", "beta"}

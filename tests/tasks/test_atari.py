@@ -24,6 +24,7 @@ def play(env, actions):
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("game", GAMES)
 def test_a_restored_emulator_goes_on_as_the_saved_one(game):
     actions = np.random.default_rng(1).integers(18, size=(90, 2))
@@ -128,6 +129,7 @@ def test_a_screen_is_averaged_over_areas(shape):
     assert_array_equal(shrink(np.full((2, *shape), 255, np.uint8)), 255)
 
 
+@pytest.mark.slow
 def test_copies_differ_and_a_seed_repeats():
     actions = np.random.default_rng(0).integers(18, size=(30, 2))
     actions[:, 1] = actions[:, 0]

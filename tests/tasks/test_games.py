@@ -14,6 +14,8 @@ from spie.agents.dqn.session import resume, train
 from spie.tasks.atari import GAMES, AtariTask
 from spie.tasks.gymnasium import EnvTask
 
+pytestmark = pytest.mark.slow
+
 torch.set_num_threads(1)
 AGENTS = ("dqn", "dqn-mmc", "rnd", "dqn-sr", "dqn-sf-pf")
 STEPS, MIDDLE = 800, 600

@@ -11,6 +11,7 @@ from gymnasium.utils.env_checker import check_env
 import spie
 
 
+@pytest.mark.slow
 def test_the_car_moves_as_gymnasiums_over_a_hundred_thousand_steps():
     theirs = gym.make("MountainCar-v0").unwrapped
     step, rng = spie.mountain_car().step, np.random.default_rng(0)
@@ -35,6 +36,7 @@ def test_the_car_moves_as_gymnasiums_over_a_hundred_thousand_steps():
     assert ended > 20
 
 
+@pytest.mark.slow
 def test_the_pendulum_turns_as_gymnasiums():
     theirs = gym.make("Pendulum-v1").unwrapped
     step, rng = spie.pendulum().step, np.random.default_rng(0)
@@ -84,6 +86,7 @@ def glide(x, a):
     return (1.0 if x[0] > 1.0 else 0.0), x[0] > 1.0
 
 
+@pytest.mark.slow
 def test_a_task_of_ones_own_is_a_few_lines():
     task = spie.ContinuousTask("glide", (-2.0,), (2.0,), ("back", "stay", "on"), (0.0,), (0.5,), glide)
     agent = spie.LinearQ(reward="constant", beta=1.0, dimension=16)

@@ -35,6 +35,7 @@ def test_a_task_is_solved_by_its_last_episodes():
     assert dropin.found(seeds).tolist() == [-1, 5, 15]
 
 
+@pytest.mark.slow
 def test_every_agent_plays_its_task(tmp_path):
     torch.set_num_threads(1)
     runs = {(run.env, run.settings.reward): run for run in dropin.runs(1)}
