@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spie.cli import completion
 from spie.cli.terminal import app
 
 if TYPE_CHECKING:
@@ -15,7 +16,9 @@ EPISODE = 500  # steps after which episodes of a task are truncated
 
 @app.command()
 def check(
-    name: Annotated[str, typer.Argument(help="An intrinsic reward. See spie list.")],
+    name: Annotated[
+        str, typer.Argument(help="An intrinsic reward. See spie list.", autocompletion=completion.reward_names)
+    ],
     env: Annotated[
         str | None,
         typer.Option(help="A task of spie list, a map, or a Gymnasium id (default: a maze, or MountainCar)."),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spie.cli import completion
 from spie.cli.terminal import Address, ResultsFile, app, duration
 
 if TYPE_CHECKING:
@@ -73,7 +74,11 @@ def _size(e: "Experiment") -> tuple[str, str]:
 @app.command()
 def run(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Experiments; none for all but the long ones. See spie list.")
+        list[str] | None,
+        typer.Argument(
+            help="Experiments; none for all but the long ones. See spie list.",
+            autocompletion=completion.experiment_names,
+        ),
     ] = None,
     seeds: Annotated[int | None, typer.Option(help="Seeds of each run (default: each experiment's own).")] = None,
     frames: Annotated[int | None, typer.Option(help="Budget of each run of table2 and recon (paper: 10^8).")] = None,

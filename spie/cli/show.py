@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spie.cli import completion
 from spie.cli.terminal import app
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def show(
         typer.Argument(
             metavar="MAP-OR-ENV",
             help="A task of spie list: riverswim, mountain-car, a named map, ...; or a text file with a map.",
+            autocompletion=completion.task_names,
         ),
     ],
     task: Annotated[str | None, typer.Option(help="Of a map: explore (default), goal or moving-goal.")] = None,

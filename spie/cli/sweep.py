@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spie.cli import completion
 from spie.cli.terminal import (
     Address,
     Backend,
@@ -29,13 +30,21 @@ if TYPE_CHECKING:
 @app.command()
 def sweep(
     where: Annotated[
-        str, typer.Argument(metavar="EXPERIMENT-OR-ENV", help="An experiment, a task, a map or its file.")
+        str,
+        typer.Argument(
+            metavar="EXPERIMENT-OR-ENV",
+            help="An experiment, a task, a map or its file.",
+            autocompletion=completion.sweep_names,
+        ),
     ],
     values: Annotated[
         list[str] | None,
         typer.Argument(metavar="[KEY=V1,V2,...]...", help="Settings and values to try (default: the paper's grid)."),
     ] = None,
-    agent: Annotated[list[str] | None, typer.Option(help="An agent or control; give it once for each.")] = None,
+    agent: Annotated[
+        list[str] | None,
+        typer.Option(help="An agent or control; give it once for each.", autocompletion=completion.agent_names),
+    ] = None,
     seeds: Annotated[int, typer.Option(help="Seeds of each setting.")] = 20,
     top: Annotated[int, typer.Option(help="How many of the best settings are run again.")] = 5,
     confirm: Annotated[int, typer.Option(help="On how many fresh seeds; 0 for not at all.")] = 200,
@@ -121,12 +130,23 @@ def _cell(name: str, value: Any) -> str:
 
 @app.command()
 def tune(
-    agent: Annotated[str, typer.Argument(metavar="NAME", help="An agent: linear-q-sf-pf, dqn-sf-pf, sarsa-srr, ...")],
+    agent: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="An agent: linear-q-sf-pf, dqn-sf-pf, sarsa-srr, ...",
+            autocompletion=completion.agent_names,
+        ),
+    ],
     settings: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings of the agent that are not tuned.")
     ] = None,
     env: Annotated[
-        str | None, typer.Option(help="Task: riverswim, mountain-car, four-rooms, ... (default: by the agent's kind).")
+        str | None,
+        typer.Option(
+            help="Task: riverswim, mountain-car, four-rooms, ... (default: by the agent's kind).",
+            autocompletion=completion.task_names,
+        ),
     ] = None,
     trials: Annotated[int, typer.Option(help="Settings to try in all, those in the journal included.")] = 30,
     seeds: Annotated[int, typer.Option(help="Seeds of a trial; it is given up after some where it falls behind.")] = 5,

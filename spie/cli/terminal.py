@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="Successor-Predecessor Intrinsic Exploration: run the paper's experiments, see how ours compare.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 ResultsFile = Annotated[

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spie.cli import completion
 from spie.cli.terminal import ResultsFile, app, duration, error_console, parse_assignments
 
 if TYPE_CHECKING:
@@ -20,14 +21,22 @@ if TYPE_CHECKING:
 def train(
     environment: Annotated[
         str,
-        typer.Argument(metavar="ENV", help="A game, four-rooms, deep-sea-10, a map, or a Gymnasium id with images."),
+        typer.Argument(
+            metavar="ENV",
+            help="A game, four-rooms, deep-sea-10, a map, or a Gymnasium id with images.",
+            autocompletion=completion.image_task_names,
+        ),
     ],
     assignments: Annotated[
         list[str] | None,
         typer.Argument(metavar="KEY=VALUE", help="Settings of the agent or options of the environment."),
     ] = None,
     agent: Annotated[
-        str, typer.Option(help="An agent that sees images: dqn, rnd, dqn-sf-pf, ... (spie list has all).")
+        str,
+        typer.Option(
+            help="An agent that sees images: dqn, rnd, dqn-sf-pf, ... (spie list has all).",
+            autocompletion=completion.image_agent_names,
+        ),
     ] = "dqn-sf-pf",
     preset: Annotated[
         str | None, typer.Option(help="paper, nature or small (default: paper for games, else small).")

@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 
@@ -100,3 +101,25 @@ def test_help_loads_no_heavy_library():
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def completed(*words):
+    """What the shell offers for the last of the words."""
+    asked = {"_SPIE_COMPLETE": "complete_bash", "COMP_WORDS": " ".join(["spie", *words]), "COMP_CWORD": str(len(words))}
+    program = [sys.executable, "-c", "from spie.cli import app; app(prog_name='spie')"]
+    return subprocess.run(program, env=os.environ | asked, capture_output=True, text=True).stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (("run", "tab"), ["table1", "table3", "table4", "table5", "table2"]),
+        (("show", "river"), ["riverswim"]),
+        (("sweep", "riverswim", "--agent", "sarsa-srr-f"), ["sarsa-srr-fixed"]),
+        (("train", "Mont"), ["MontezumaRevenge"]),
+        (("train", "four-rooms", "--agent", "dqn-s"), ["dqn-sr", "dqn-sf-pf"]),
+        (("check", "sf-pf-p"), ["sf-pf-printed"]),
+    ],
+)
+def test_the_shell_completes_names_from_the_registries(words, found):
+    assert completed(*words) == found
