@@ -32,6 +32,7 @@ def trace(steps, episode_steps, episode_rewards):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", ["dqn-sf-pf", "rnd"])
 def test_a_seed_among_others_learns_what_it_learns_alone(agent):
     from spie.agents.dqn.build import build
