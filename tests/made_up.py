@@ -30,6 +30,17 @@ def a_trace(first_visit, steps=8000, **fields):
     return Trace(**(empty | fields))
 
 
+def played(steps, episode_steps, episode_rewards):
+    """The trace of a deep agent whose episodes were these; the states are not known."""
+    fields = {
+        "episode_steps": np.array(episode_steps, np.int32),
+        "episode_rewards": np.array(episode_rewards, np.float64),
+        "total_reward": np.sum(episode_rewards, axis=1),
+        "visits": np.zeros((len(episode_steps), 1), np.int32),
+    }
+    return a_trace(np.zeros((len(episode_steps), 1)), steps, **fields)
+
+
 def a_path(states, bonuses=None, actions=None):
     n = len(states) - 1
     zeros = np.zeros(n)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, no_type_check
 import numpy as np
 
 if TYPE_CHECKING:  # compiled into the kernel
-    from spie.engine.simd import COUNT, PICK, at_least, largest
+    from spie.engine.simd import COUNT, PICK, largest, not_below
 
 ACTIONS = 1
 Q_WIDTH = 1  # room for a row of Q: one number an action, or 8 with -inf in the gap
@@ -51,10 +51,13 @@ def epsilon_greedy(word, epsilon, greedy, legal):
 
 @no_type_check
 def greedy_actions(Q, q, legal, tie_tolerance):
-    """argmax Q[s, :], stored from Q[q] on, as the set of all actions that reach it up to rounding; never empty."""
+    """argmax Q[s, :], stored from Q[q] on, as the set of all actions that reach it up to rounding.
+
+    It is never empty and never more than legal, whatever the numbers: what is not below the bound is in.
+    """
     if Q_WIDTH == 8:
         best = largest(Q, q)
-        greedy = at_least(Q, q, best - tie_tolerance * max(1.0, abs(best)))
+        greedy = not_below(Q, q, best - tie_tolerance * max(1.0, abs(best)))
     else:
         best = -np.inf
         for a in range(ACTIONS):
@@ -63,11 +66,9 @@ def greedy_actions(Q, q, legal, tie_tolerance):
         best -= tie_tolerance * max(1.0, abs(best))
         greedy = np.uint64(0)
         for a in range(ACTIONS):
-            greedy |= np.uint64(Q[q + np.uint64(a)] >= best) << np.uint64(a)
-    if MASKED:
+            greedy |= np.uint64(not Q[q + np.uint64(a)] < best) << np.uint64(a)
+    if MASKED or Q_WIDTH > ACTIONS:
         greedy &= legal
-    if greedy == np.uint64(0):  # some value is not a number
-        greedy = legal
     if FIRST_TIE:
         greedy &= ~greedy + np.uint64(1)  # the lowest bit
     return greedy

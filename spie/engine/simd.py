@@ -93,12 +93,12 @@ def largest(typing: Any, Q: Any, q: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
-def at_least(typing: Any, Q: Any, q: Any, bound: Any) -> Any:
-    """The set of i with Q[q + i] >= bound, i < 8, one bit each."""
+def not_below(typing: Any, Q: Any, q: Any, bound: Any) -> Any:
+    """The set of i for which Q[q + i] < bound does not hold, i < 8, one bit each."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         values = builder.load(_pointer(context, builder, signature.args[0], *args[:2]), align=8)
-        bits = builder.fcmp_ordered(">=", values, _splat(builder, args[2]))
+        bits = builder.fcmp_unordered(">=", values, _splat(builder, args[2]))
         return builder.zext(builder.bitcast(bits, ir.IntType(WIDTH)), _INT)
 
     return types.uint64(Q, types.uint64, types.float64), codegen

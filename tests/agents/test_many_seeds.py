@@ -7,29 +7,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import spie
+from made_up import played
 from spie.agents.base import Session
 from spie.runs.backends import execute
 from spie.runs.run import Run, save
 from spie.runs.store import Store
 from spie.tasks.atari import AtariTask
 from spie.tasks.pixels import make_pixels
-from spie.trace import Trace
-
-
-def trace(steps, episode_steps, episode_rewards):
-    n = len(episode_steps)
-    return Trace(
-        seeds=np.arange(n),
-        total_reward=np.sum(episode_rewards, axis=1),
-        total_bonus=np.zeros(n),
-        steps=np.full(n, steps),
-        visits=np.zeros((n, 1), np.int32),
-        first_visit=np.zeros((n, 1), np.int32),
-        episode_steps=np.array(episode_steps, np.int32),
-        truncated=np.zeros(n, np.int32),
-        snapshots=np.zeros((n, 0, 1), np.int32),
-        episode_rewards=np.array(episode_rewards, np.float64),
-    )
 
 
 @pytest.mark.slow
@@ -61,8 +45,8 @@ def test_seeds_run_one_after_another_make_one_trace():
     assert_array_equal(t.seeds, [3, 8])
     assert_array_equal(t.episode_steps, [[20, 20], [20, 20]])
     assert_array_equal(t.truncated, [2, 2])
-    short = trace(100, [[50, 30, 10]], [[1, 0, 1]])
-    both = many_seeds.joined([trace(100, [[50]], [[1]]), short])
+    short = played(100, [[50, 30, 10]], [[1, 0, 1]])
+    both = many_seeds.joined([played(100, [[50]], [[1]]), short])
     assert_array_equal(both.episode_steps, [[50, 0, 0], [50, 30, 10]])
     assert_array_equal(both.episode_rewards, [[1, 0, 0], [1, 0, 1]])
 

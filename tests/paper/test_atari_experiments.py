@@ -7,29 +7,12 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import spie
-from made_up import SEEDS, fill
+from made_up import SEEDS, fill, played
 from spie.paper import atari, recon, table2
 from spie.paper import published as paper
 from spie.paper.registry import experiment_of, get_experiment
 from spie.paper.results import Results
 from spie.runs.store import Store
-from spie.trace import Trace
-
-
-def trace(steps, episode_steps, episode_rewards):
-    n = len(episode_steps)
-    return Trace(
-        seeds=np.arange(n),
-        total_reward=np.sum(episode_rewards, axis=1),
-        total_bonus=np.zeros(n),
-        steps=np.full(n, steps),
-        visits=np.zeros((n, 1), np.int32),
-        first_visit=np.zeros((n, 1), np.int32),
-        episode_steps=np.array(episode_steps, np.int32),
-        truncated=np.zeros(n, np.int32),
-        snapshots=np.zeros((n, 0, 1), np.int32),
-        episode_rewards=np.array(episode_rewards, np.float64),
-    )
 
 
 def test_table_2_has_the_papers_settings_at_its_budget_and_smaller_ones_below():
@@ -75,7 +58,7 @@ def test_a_budget_is_part_of_what_a_store_notes():
 
 
 def test_a_score_is_the_mean_of_the_last_hundred_episodes():
-    t = trace(1000, [[5] * 101 + [0], [0] * 102], [[1000, *range(100), 7], [0] * 102])
+    t = played(1000, [[5] * 101 + [0], [0] * 102], [[1000, *range(100), 7], [0] * 102])
     assert_array_equal(atari.score(t), [49.5, np.nan])
 
 

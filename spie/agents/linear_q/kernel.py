@@ -117,7 +117,8 @@ def linear_q_kernel(lanes, cap, episodes, tie_tolerance, task, vectors, matrices
         while not done and length < cap:
             # s', r, done = env.step(a)
             r, done = step(vectors.x, a)
-            see(phi_next, task, vectors, D)
+            observe(vectors.x, vectors.observation)
+            featurise(phi_next, vectors.observation, task.frequency, task.phase, D)
             length += 1
             lane.steps += 1
             lane.word += np.uint64(8) * lane.stride
@@ -167,7 +168,8 @@ def begin_episode(lane, tie_tolerance, task, vectors, matrices, D):
     for i in range(len(x)):
         word = mix(lane.word + np.uint64(i + 1) * lane.stride)
         x[i] = task.start_low[i] + np.float64(word >> np.uint64(11)) * TO_UNIT * task.start_width[i]
-    see(vectors.phi, task, vectors, D)
+    observe(x, vectors.observation)
+    featurise(vectors.phi, vectors.observation, task.frequency, task.phase, D)
     if HAS_VISITS:
         vectors.visits[cell_of(vectors.observation, task)] += 1
     values(vectors.q, vectors.phi, vectors.w, D)
@@ -181,16 +183,14 @@ def begin_episode(lane, tie_tolerance, task, vectors, matrices, D):
 
 
 @no_type_check
-def see(phi, task, vectors, D):
+def featurise(phi, observation, frequency, phase, D):
     """phi(s), of length 1; what pads it stays zero because its phase is a quarter turn and its frequency zero."""
-    observation = vectors.observation
-    observe(vectors.x, observation)
     for i in range(D):
-        phi[i] = task.phase[i]
+        phi[i] = phase[i]
     for k in range(len(observation)):
         x = observation[k]
         for i in range(D):
-            phi[i] += task.frequency[k, i] * x
+            phi[i] += frequency[k, i] * x
     cosines(phi, 0, D)
     scale = 1.0 / math.sqrt(dot(phi, 0, phi, 0, D))
     for i in range(D):
@@ -309,6 +309,6 @@ def flush(matrices, vectors, D):
 
 
 HELPERS = (
-    mix, epsilon_greedy, greedy_actions, times, add_outer, flush, see, values, cell_of, begin_episode,
+    mix, epsilon_greedy, greedy_actions, times, add_outer, flush, featurise, values, cell_of, begin_episode,
     learn_Xi, learn_Psi, bonus_of,
 )  # fmt: skip

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from spie import representations
 from spie.agents.base import Keep, Replay, Seeds, Session, pr_rates
 from spie.agents.sarsa.kernel import F_ROW, FIXED, HELPERS, M_COL, M_ROW, N_COL, VECTOR_CODE, sarsa_kernel
-from spie.agents.sarsa.layout import LANE, STEP, Dynamics, Records, Tables
+from spie.agents.sarsa.layout import LANE, STEP, STOPPED, Dynamics, Records, Tables
 from spie.engine import sparse_rows
 from spie.engine.lanes import aligned_zeros, check_memory, random_streams, run_chunks, seed_array
 from spie.engine.specialise import specialise
@@ -157,7 +157,7 @@ class Batch:
         self.finals = {name: np.zeros((n, size)) for name, size in sizes.items()}
         self.steps = np.zeros((n, T), STEP)
         self.lanes = np.zeros(n, LANE)
-        self.lanes["stopped"] = -1
+        self.refused = np.zeros((n, 2), np.int32)
         key, stride = random_streams(self.seeds)
         for i, s in enumerate(self.settings):
             lanes = self.lanes[i * len(self.seeds) : (i + 1) * len(self.seeds)]
@@ -176,9 +176,8 @@ class Batch:
         self._check_replay()
         lanes, n = self.lanes, len(self.seeds)
         finite = np.isfinite(lanes["total_reward"]) & np.isfinite(lanes["total_bonus"])
-        overflowed = ~finite & (lanes["stopped"] < 0)
-        lanes["stopped"][overflowed] = lanes["steps"][overflowed]  # each number was finite, their sum is not
-        if (lanes["stopped"] == 1).all():
+        lanes["over"][~finite] = STOPPED  # each number was finite, their sum is not
+        if ((lanes["over"] == STOPPED) & (lanes["steps"] == 1)).all():
             raise ValueError(
                 f'reward "{self.settings[0].reward}" was infinite or NaN on {self.mdp.name} at the first step of every '
                 f"run (seed {self.seeds[0]}): does it divide by what starts at 0?"
@@ -197,9 +196,9 @@ class Batch:
         run_chunks(chunks, session.threads, session.progress)
 
     def _check_replay(self) -> None:
-        for lane in np.flatnonzero(self.lanes["refused"])[:1]:
+        for lane in np.flatnonzero(self.refused[:, 0])[:1]:
             assert self.replay is not None
-            seed, step, s = lane % len(self.seeds), self.lanes["refused"][lane], self.lanes["refused_in"][lane]
+            seed, (step, s) = lane % len(self.seeds), self.refused[lane]
             offer = ", ".join(map(str, np.flatnonzero(self.mdp.available[s])))
             raise ValueError(
                 f"replay: action {self.replay[seed, step - 1]} at step {step} of seed {self.seeds[seed]} is not "
@@ -306,7 +305,7 @@ class Batch:
         if self.replay is not None:
             replay = self.replay[np.arange(part.start, part.stop) % len(self.seeds)]
         flat = [array[part].reshape(-1) for array in arrays]
-        return Records._make([*flat, replay.reshape(-1), self.snapshot_steps])
+        return Records._make([*flat, replay.reshape(-1), self.refused[part].reshape(-1), self.snapshot_steps])
 
     @functools.cached_property
     def _dynamics(self) -> Dynamics:
@@ -389,7 +388,7 @@ class Batch:
             truncated=lanes["truncated"].copy(),
             snapshots=self.snapshots[rows],
             settings=repr(s),
-            stopped=lanes["stopped"].astype(np.int64),
+            stopped=np.where(lanes["over"] == STOPPED, lanes["steps"], -1),
             **kept,
         )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, no_type_check
 
 import numpy as np
 
+from spie.agents.sarsa.layout import FINISHED, RUNNING, STOPPED
 from spie.engine import sparse_rows
 from spie.engine.lanes import mix
 from spie.engine.policy import HALF, LOW_HALF, epsilon_greedy, greedy_actions, interval
@@ -39,6 +40,9 @@ M_COL, M_ROW, F_ROW, N_COL = 0, 1, 2, 3  # rows of `sums`: sums over columns of 
 FIXED: dict[str, Any] = {
     "HALF": HALF,
     "LOW_HALF": LOW_HALF,
+    "RUNNING": RUNNING,
+    "FINISHED": FINISHED,
+    "STOPPED": STOPPED,
     "M_COL": M_COL,
     "M_ROW": M_ROW,
     "F_ROW": F_ROW,
@@ -46,7 +50,7 @@ FIXED: dict[str, Any] = {
     "NONE": sparse_rows.NONE,
     "FIRST_BLOCK": sparse_rows.FIRST_BLOCK,
 }
-VECTOR_CODE = {"spie.engine.simd": ("COUNT", "PICK", "at_least", "largest", "update_row", "update_row_and_sums")}
+VECTOR_CODE = {"spie.engine.simd": ("COUNT", "PICK", "largest", "not_below", "update_row", "update_row_and_sums")}
 
 
 @no_type_check
@@ -63,7 +67,7 @@ def sarsa_kernel(lanes, together, horizon, cap, episodes, tolerance, mdp, tables
         for t in range(1, horizon + 1):
             for place in range(n):
                 lane = lanes[np.uint64(first + place)]
-                if lane.over:
+                if lane.over != RUNNING:
                     continue
                 s = np.int64(lane.state)
 
@@ -72,7 +76,7 @@ def sarsa_kernel(lanes, together, horizon, cap, episodes, tolerance, mdp, tables
                 if not RESAMPLE and lane.action < ACTIONS:
                     a = np.int64(lane.action)
                 if REPLAYED:
-                    a = replayed_action(lane, s, t, records.replay[(first + place) * horizon + t - 1], mdp)
+                    a = replayed_action(first + place, s, t, horizon, mdp, records)
 
                 # s', r, done = env.step(a); discount = 1 - done
                 s_next, r, discount = env_step(lane, s, a, S, mdp)
@@ -98,14 +102,18 @@ def sarsa_kernel(lanes, together, horizon, cap, episodes, tolerance, mdp, tables
                 a_next = draw_action(mix(lane.word + np.uint64(2) * lane.stride), lane, place, s_next, S, mdp, tables)
 
                 # Q[s, a] = Q[s, a] + alpha (r + beta r_int + gamma (1 - done) Q[s', a'] - Q[s, a]); s = s'
-                learn_Q(lane, t, place, s, a, r, bonus, discount, s_next, a_next, S, tables)
-                if ENDS and not lane.over:
+                if not learn_Q(lane, place, s, a, r, bonus, discount, s_next, a_next, S, tables):
+                    stop(lane, t)
+                    running -= 1
+                    continue
+                if ENDS:
                     end_step(lane, first, place, t, cap, episodes, discount, S, mdp, tables, records)
-                running -= lane.over
+                    running -= lane.over != RUNNING
                 lane.word += np.uint64(4) * lane.stride
             for place in range(n):
                 renew_greedy(lanes[np.uint64(first + place)], place, S, mdp, tables)
-            shot = snapshot(shot, t, running, first, n, S, records)
+            if shot < len(records.snapshot_steps):
+                shot = snapshot(shot, t, running, first, n, S, records)
             if running == 0:
                 break
         for place in range(n):
@@ -120,12 +128,11 @@ def draw_action(word, lane, place, s, S, mdp, tables):
 
 
 @no_type_check
-def replayed_action(lane, s, t, action, mdp):
+def replayed_action(l, s, t, horizon, mdp, records):
     """The action of a replay; the first that is not available is noted, and leads nowhere."""
-    a = np.int64(action)
-    if MASKED and lane.refused == 0 and (mdp.available[s] >> np.uint64(a)) & np.uint64(1) == np.uint64(0):
-        lane.refused = t
-        lane.refused_in = s
+    a = np.int64(records.replay[l * horizon + t - 1])
+    if MASKED and records.refused[2 * l] == 0 and (mdp.available[s] >> np.uint64(a)) & np.uint64(1) == np.uint64(0):
+        records.refused[2 * l], records.refused[2 * l + 1] = t, s
     return a
 
 
@@ -275,26 +282,31 @@ def update_M(M, row, next_row, eta, gamma, sums, first_sum, width):
 
 
 @no_type_check
-def learn_Q(lane, t, place, s, a, r, bonus, discount, s_next, a_next, S, tables):
+def learn_Q(lane, place, s, a, r, bonus, discount, s_next, a_next, S, tables):
     """Q[s, a] += alpha (r + beta r_int + gamma (1 - done) Q[s', a'] - Q[s, a]); s = s'.
 
-    A lane whose numbers are no longer finite stops: Q stays as it is, and the bonus is not counted.
+    Returns whether all is finite; if not, Q stays as it is, and the bonus is not counted.
     """
     Q = tables.Q
     q = np.uint64(place * S + s) * Q_STEP + np.uint64(a)
     q_next = np.uint64(place * S + s_next) * Q_STEP + np.uint64(a_next)
     error = r + lane.beta * bonus + lane.gamma * discount * Q[q_next] - Q[q]
-    if np.isfinite(error):
-        Q[q] += lane.alpha * error
-        lane.total_bonus += bonus
-    else:
-        lane.over = 1
-        lane.stopped = t
-        lane.steps = t
+    if not np.isfinite(error):
+        return False
+    Q[q] += lane.alpha * error
+    lane.total_bonus += bonus
     lane.left = s
     lane.state = s_next
     if not RESAMPLE:
         lane.action = a_next
+    return True
+
+
+@no_type_check
+def stop(lane, t):
+    """A lane whose numbers are no longer finite goes no further."""
+    lane.over = STOPPED
+    lane.steps = t
 
 
 @no_type_check
@@ -318,7 +330,7 @@ def end_step(lane, first, place, t, cap, episodes, discount, S, mdp, tables, rec
     lane.length += 1
     if discount == 0.0 or lane.length == cap:
         end_episode(lane, first + place, discount, episodes, mdp, records)
-        if not lane.over:
+        if lane.over == RUNNING:
             reset(lane, first, place, t, mix(lane.word + np.uint64(3) * lane.stride), S, mdp, tables, records)
 
 
@@ -332,7 +344,8 @@ def end_episode(lane, l, discount, episodes, mdp, records):
     lane.action = ACTIONS  # nothing to carry over
     if mdp.episodes_per_phase > 0:
         lane.phase = lane.episode // mdp.episodes_per_phase % mdp.n_phases
-    lane.over = lane.episode == episodes
+    if lane.episode == episodes:
+        lane.over = FINISHED
 
 
 @no_type_check
@@ -397,7 +410,7 @@ def begin_matrices(lane, place, S, W, tables, pool):
 @no_type_check
 def end(lane, place, horizon, S, W, kept, tables):
     """Count the steps, and leave M, F and N at zero for the next lane, unless they are kept."""
-    if not ENDS and not lane.over:
+    if not ENDS and lane.over == RUNNING:
         lane.steps = horizon
     if LEARNED and not SPARSE and not kept:
         seen = np.int64(lane.seen) if ORDERED and lane.m0 == 0.0 else S
@@ -415,6 +428,6 @@ def end(lane, place, horizon, S, W, kept, tables):
 HELPERS = (
     mix, interval, epsilon_greedy, greedy_actions, append, entry, clear, with_room, update_sparse_row,
     draw_action, replayed_action, env_step, arrive, place_of, bonus_of, width_of, update, update_M,
-    learn_M, learn_F, learn_N, learn_Q, renew_greedy, record, end_episode, reset, end_step, snapshot,
+    learn_M, learn_F, learn_N, learn_Q, stop, renew_greedy, record, end_episode, reset, end_step, snapshot,
     begin_matrices, begin, end,
 )  # fmt: skip

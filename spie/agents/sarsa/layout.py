@@ -4,17 +4,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+RUNNING, FINISHED, STOPPED = 0, 1, 2
 LANE = np.dtype(
     [(name, np.float64) for name in ("alpha", "eta", "gamma", "gamma_sr", "eta_pr", "gamma_pr", "beta", "q0", "m0")]
     + [("tie_tolerance", np.float64), ("total_reward", np.float64), ("total_bonus", np.float64)]
     + [("epsilon", np.uint64), ("word", np.uint64), ("stride", np.uint64), ("steps", np.int64)]
     + [(name, np.uint32) for name in ("state", "action", "seen", "phase", "table", "left")]
     + [(name, np.int32) for name in ("episode", "length", "truncated")]
-    + [
-        ("over", np.int32),
-        ("stopped", np.int32),
-    ]  # it goes no further; where numbers were not finite, the step, else -1
-    + [("refused", np.int32), ("refused_in", np.int32)],  # the first step whose replayed action was not available
+    + [("over", np.int32)],  # RUNNING, FINISHED, or STOPPED because its numbers were no longer finite
     align=True,
 )
 STEP = np.dtype(
@@ -59,4 +56,5 @@ class Records(NamedTuple):
     snapshots: Any  # [lanes * asked steps * S]
     path: Any  # [lanes * horizon] of STEP
     replay: Any  # [lanes * horizon]
+    refused: Any  # [lanes * 2] step and state of the first replayed action that was not available; 0 for none
     snapshot_steps: Any

@@ -6,44 +6,27 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from made_up import fill
+from made_up import fill, played
 from spie.paper.beyond import pixels
 from spie.paper.registry import get_experiment
 from spie.paper.results import Results
 from spie.paper.sections import CONTROL, Table
 from spie.runs.store import Store
-from spie.trace import Trace
-
-
-def trace(steps, episode_steps, episode_rewards):
-    n = len(episode_steps)
-    return Trace(
-        seeds=np.arange(n),
-        total_reward=np.sum(episode_rewards, axis=1),
-        total_bonus=np.zeros(n),
-        steps=np.full(n, steps),
-        visits=np.zeros((n, 1), np.int32),
-        first_visit=np.zeros((n, 1), np.int32),
-        episode_steps=np.array(episode_steps, np.int32),
-        truncated=np.zeros(n, np.int32),
-        snapshots=np.zeros((n, 0, 1), np.int32),
-        episode_rewards=np.array(episode_rewards, np.float64),
-    )
 
 
 def test_success_counts_the_episodes_that_end_in_the_last_fifth_of_the_steps():
-    t = trace(100, [[50, 30, 10, 5, 0], [80, 20, 0, 0, 0]], [[1, 1, 1, 0, 0], [1, 0, 0, 0, 0]])
+    t = played(100, [[50, 30, 10, 5, 0], [80, 20, 0, 0, 0]], [[1, 1, 1, 0, 0], [1, 0, 0, 0, 0]])
     assert_array_equal(
         pixels.late_success(t), [0.5, 0]
     )  # ends 50, 80, 90, 95, and 80, 100: at 80 the last fifth begins
 
 
 def test_a_run_without_any_episode_has_no_success():
-    assert_array_equal(pixels.late_success(trace(100, [[0]], [[0]])), [0])
+    assert_array_equal(pixels.late_success(played(100, [[0]], [[0]])), [0])
 
 
 def test_goals_are_counted_up_to_each_step():
-    t = trace(100, [[50, 30, 10, 5]], [[1, 0, 1, 1]])
+    t = played(100, [[50, 30, 10, 5]], [[1, 0, 1, 1]])
     assert_array_equal(pixels.goals(t, np.array([49.0, 50, 89, 90, 100])), [[0, 1, 1, 2, 3]])
 
 
