@@ -37,7 +37,7 @@ test: setup ## lint, types and tests
 	$(PYTEST)
 
 test-fast: setup ## the tests that compile no kernel, train nothing and play no game: under a minute
-	.venv/bin/pytest -m 'not slow'
+	$(PYTEST) -m 'not slow'
 
 reproduce: setup ## every tabular, grid-world and MountainCar table and figure of the paper, and the page that compares
 	$(REPRODUCE)

@@ -16,6 +16,7 @@ from spie.tasks.atari import AtariTask
 from spie.tasks.pixels import make_pixels
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", ["dqn-sf-pf", "rnd"])
 def test_a_seed_among_others_learns_what_it_learns_alone(agent):
     from spie.agents.dqn.build import build

@@ -30,6 +30,8 @@ from spie.tasks.gymnasium import EnvTask, GymnasiumTask
 from spie.tasks.pixels import PixelsVectorEnv, PixelTask, pixels
 from spie.tasks.registry import task as find_task
 
+pytestmark = pytest.mark.slow
+
 torch.set_num_threads(1)
 STEPS = 300
 CORRIDOR = EnvTask("corridor", Corridor)
@@ -82,14 +84,12 @@ def broken_run(folder, at, settings, **options):
     return resume(folder, CORRIDOR, **options)
 
 
-@pytest.mark.slow
 def test_a_run_that_dies_and_is_resumed_is_the_unbroken_run_bit_for_bit(unbroken, tmp_path):
     trace = broken_run(tmp_path / "run", (50, 130, 210, 290), agent(), checkpoint_steps=60)
     same(result(unbroken[0]), result(tmp_path / "run"))
     np.testing.assert_array_equal(trace.episode_rewards, unbroken[1].episode_rewards)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [{"bonus": "rnd", "replay": 70}, {"replay_on_disk": True, "replay": 70, "optimiser": "rmsprop", "bonus": "sf"}],
@@ -110,7 +110,6 @@ def test_so_do_other_agents_and_a_replay_that_runs_round(settings, tmp_path, mon
     assert segments == [segment_name(i) for i in range((first - 70) // 32, (last - 1) // 32 + 1)]
 
 
-@pytest.mark.slow
 def test_a_run_without_a_checkpoint_starts_from_the_beginning(unbroken, tmp_path):
     lines = []
     with pytest.raises(Stop):
@@ -120,7 +119,6 @@ def test_a_run_without_a_checkpoint_starts_from_the_beginning(unbroken, tmp_path
     same(result(unbroken[0]), result(tmp_path / "run"))
 
 
-@pytest.mark.slow
 def test_killed_processes_leave_a_run_that_can_be_resumed(tmp_path):
     """kill -9 at random moments; `python -c` because a test process must not die."""
     program = f"""
@@ -159,7 +157,6 @@ else:
     same(result(tmp_path / "whole"), result(tmp_path / "run"))
 
 
-@pytest.mark.slow
 def test_ctrl_c_saves_and_stops_and_the_run_goes_on_later(unbroken, tmp_path):
     def press(report):
         if report.step == 100:
@@ -238,7 +235,6 @@ def two_checkpoints(tmp_path_factory):
     return folder
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_bad_checkpoint_is_one_line_and_the_one_before_it_is_used(kind, two_checkpoints, unbroken, tmp_path):
     folder = shutil.copytree(two_checkpoints, tmp_path / "run")
@@ -265,7 +261,6 @@ def test_a_checkpoint_of_a_newer_spie_is_named_and_kept(two_checkpoints, tmp_pat
     assert newest.exists()
 
 
-@pytest.mark.slow
 def test_a_folder_in_which_another_process_trains_is_left_alone(two_checkpoints, unbroken, tmp_path):
     folder = shutil.copytree(two_checkpoints, tmp_path / "run")
     with open(folder / ".lock", "w") as lock:
@@ -276,7 +271,6 @@ def test_a_folder_in_which_another_process_trains_is_left_alone(two_checkpoints,
     same(result(unbroken[0]), result(folder))
 
 
-@pytest.mark.slow
 def test_a_monitor_file_that_somebody_cut_is_written_anew(two_checkpoints, unbroken, tmp_path):
     folder = shutil.copytree(two_checkpoints, tmp_path / "run")
     (folder / "monitor.csv").write_text("#")
@@ -297,7 +291,6 @@ def test_a_run_json_that_somebody_spoiled_is_one_clear_line(change, why, two_che
         resume(folder, CORRIDOR)
 
 
-@pytest.mark.slow
 def test_a_map_that_was_edited_is_another_one(tmp_path):
     maze = tmp_path / "maze.txt"
     maze.write_text("S..\n...\n..G\n")
@@ -359,7 +352,6 @@ def test_the_curves_have_the_tags_that_people_know(unbroken):
     assert 0 < events.Scalars("explore/coverage")[-1].value <= 1
 
 
-@pytest.mark.slow
 def test_a_trace_is_the_same_with_a_folder_and_without(unbroken):
     trace = agent().run(CORRIDOR, STEPS, [1])
     np.testing.assert_array_equal(trace.episode_rewards, unbroken[1].episode_rewards)
@@ -376,7 +368,6 @@ def test_run_json_has_all_that_determines_the_run(unbroken):
 # -- Environments by name
 
 
-@pytest.mark.slow
 def test_any_gymnasium_id_with_images_works_and_its_resume_says_that_it_is_not_exact(tmp_path):
     task = GymnasiumTask("spie/Pixels-ClusterHard-v0")  # which `spie.task` would make the task itself
     lines = []
@@ -435,7 +426,6 @@ def test_a_vector_environment_of_another_kind_is_one_clear_line(env, message, tm
             agent().run(EnvTask("vectors", lambda n: env), 10, session=Session(folder=folder))
 
 
-@pytest.mark.slow
 def test_memory_is_counted_for_all_seeds_and_a_replay_on_disk_needs_a_folder(monkeypatch):
     rooms = pixels("four-rooms")
     monkeypatch.setattr("spie.engine.lanes.machine_memory", lambda: 2e9)
@@ -502,7 +492,6 @@ def test_a_folder_of_spie_0_1_0_is_refused_with_what_to_run_again(two_checkpoint
         resume(folder)
 
 
-@pytest.mark.slow
 def test_a_single_seed_with_a_folder_goes_on_where_it_was_stopped(unbroken, tmp_path):
     shares = []
 
@@ -523,7 +512,6 @@ def test_a_single_seed_with_a_folder_goes_on_where_it_was_stopped(unbroken, tmp_
         np.testing.assert_array_equal(found.total_bonus, unbroken[1].total_bonus)
 
 
-@pytest.mark.slow
 def test_a_run_uses_the_threads_of_its_session_and_one_by_default(tmp_path):
     seen = []
 
@@ -561,7 +549,6 @@ def test_settings_need_no_torch():
 # -- Commands
 
 
-@pytest.mark.slow
 def test_train_resume_evaluate_and_play(spie, tmp_path):
     words = ("train", "cluster-hard", "--steps", 150, "--seed", 3, "batch=8", "learning_starts=60", "max_steps=20")
     code, out, err = spie(*words)
@@ -626,7 +613,6 @@ def test_a_mistake_is_one_clear_line_and_exit_code_2(spie, words, message):
     assert "Traceback" not in out + err
 
 
-@pytest.mark.slow
 def test_a_command_closes_every_environment_that_it_opens_and_builds_no_more_than_it_needs(spie, monkeypatch):
     opened, closed = [], []
     make, close = PixelTask.make, PixelsVectorEnv.close

@@ -47,6 +47,7 @@ def test_vector_code_equals_numpy(compiled, D):
     np.testing.assert_allclose(y[8 + 2 * D :], new_A @ cosines, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_cosines_are_exact_where_they_pad_features_and_good_everywhere(compiled):
     run, waiting = compiled
     x, D = np.zeros(8 + 16), 8

@@ -171,6 +171,7 @@ def errors(reward, mdp, steps, tolerances, episodes=1, **options):
     return found, dense
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reward", LARGEST_ERROR)
 def test_sparse_bonus_is_the_dense_one_to_the_tolerance(reward):
     allowed, side = LARGEST_ERROR[reward]
@@ -189,6 +190,7 @@ def test_sparse_bonus_is_the_dense_one_to_the_tolerance(reward):
     assert np.abs(exact).max() <= 1e-12 * np.abs(dense.paths[5].bonuses).max()
 
 
+@pytest.mark.slow
 def test_a_sparse_run_is_the_same_in_any_company():
     run = {"mdp": MAZE, "steps": 2000, "episodes": 1, "replay": np.random.default_rng(0).integers(4, size=2000)}
     agents = [spie.Sarsa(sparse=True, eta=eta, m0=m0) for eta, m0 in ((0.1, 0.0), (0.3, 1.0), (0.3, 0.0))]
