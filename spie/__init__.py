@@ -7,6 +7,7 @@ from spie.agents.base import Agent, Keep, Replay, Session
 from spie.agents.dqn.agent import DQN
 from spie.agents.linear_q.batch import run_linear_q
 from spie.agents.linear_q.settings import LinearQ
+from spie.agents.planner.settings import Planner
 from spie.agents.registry import agent, register_agent
 from spie.agents.sarsa.batch import run_sarsa
 from spie.agents.sarsa.settings import Sarsa
@@ -23,6 +24,8 @@ from spie.tasks.registry import register_task, task
 from spie.trace import EpisodeTrace, Scores, Trace, Trajectory
 
 if TYPE_CHECKING:
+    from spie import data
+    from spie.behaviour.paths import Paths
     from spie.paper.sweeps import sweep
 
 __version__ = "0.1.0"
@@ -39,6 +42,8 @@ __all__ = [
     "Keep",
     "LinearQ",
     "MDPEnv",
+    "Paths",
+    "Planner",
     "Replay",
     "Sarsa",
     "Scores",
@@ -49,6 +54,7 @@ __all__ = [
     "agent",
     "check_reward",
     "convolution_features",
+    "data",
     "fourier_features",
     "fr",
     "grid",
@@ -77,13 +83,21 @@ __all__ = [
     "td_sr",
 ]
 
+_ON_FIRST_USE: dict[str, tuple[str, str | None]] = {  # where a name lies; None: it is the module
+    "Paths": ("spie.behaviour.paths", "Paths"),
+    "data": ("spie.data", None),
+    "sweep": ("spie.paper.sweeps", "sweep"),
+}
+
 
 def __getattr__(name: str) -> Any:
-    """`spie.sweep` is loaded on first use: it needs the experiments and the store."""
-    if name == "sweep":
-        from spie.paper.sweeps import sweep
+    """What is loaded on first use: it needs more than most users do."""
+    if name in _ON_FIRST_USE:
+        import importlib
 
-        return sweep
+        module, what = _ON_FIRST_USE[name]
+        loaded = importlib.import_module(module)
+        return loaded if what is None else vars(loaded)[what]
     if name == "Path":
         warnings.warn("spie.Path is now spie.Trajectory; the old name goes with the next release", stacklevel=2)
         return Trajectory
