@@ -94,7 +94,7 @@ def test_a_shorter_run_is_the_beginning_of_a_longer_one(swim):
     assert (shorter.first_visit == -1).any()
 
 
-def test_episodes_end_at_the_goal_or_are_cut_off_and_counted(moving):
+def test_episodes_end_at_the_goal_or_are_truncated_and_counted(moving):
     mdp, trace = moving
     goals = mdp.terminal.argmax(axis=1).repeat(2)  # each for two episodes
     assert trace.episode_steps.shape == (3, 14)
