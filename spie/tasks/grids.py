@@ -102,7 +102,7 @@ def grid(
     )
 
 
-def _tables(board: Board) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+def _tables(board: Board) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any], NDArray[np.bool_]]:
     """Cells [S, 2], states of the cells with a border, successors [S, 4, 1] and which of them are moves [S, 4, 1]."""
     cells = np.argwhere(board.letters != "#")
     S = len(cells)

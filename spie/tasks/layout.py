@@ -62,8 +62,9 @@ class Layout:
 def moves(successors: NDArray[Any], prob: NDArray[Any]) -> Pairs:
     """The pairs of different states (s, s') with a move from the one to the other, each once [n, 2]."""
     s, a, k = np.nonzero(prob)
-    pairs = np.stack([s, successors[s, a, k]], axis=1).astype(np.int64)
-    return np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
+    s_next = successors[s, a, k].astype(np.int64)
+    keys = np.unique(s[s != s_next] * len(successors) + s_next[s != s_next])
+    return np.stack(np.divmod(keys, len(successors)), axis=1)
 
 
 def both_ways(pairs: Pairs, n: int) -> tuple[Pairs, Pairs]:
