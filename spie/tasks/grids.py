@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from spie.errors import unknown
 from spie.tasks.layout import Layout, cells_layout, moves
-from spie.tasks.maps import ENDS, GOALS, LETTERS, MOVES, Board, at, read, write_cells, write_edges
+from spie.tasks.maps import ENDS, GOALS, LETTERS, Board, at, read, write_cells, write_edges
+from spie.tasks.maps import MOVES as MOVES  # others take it from here
 from spie.tasks.mdp import MDP, reachable
 from spie.tasks.registry import PATTERNS, TASKS, Entry, register_task
 
