@@ -32,7 +32,7 @@ LAYERS = {
     "spie.page": ["report", "*", "plots"],
     "spie.page.plots": ["__init__", "maps", "curves diagrams gif files", "style"],
     "spie.agents": ["__init__", "registry", "sarsa planner linear_q dqn", "base"],
-    "spie.tasks": ["__init__", "*", "mdp continuous", "draw registry", "base"],
+    "spie.tasks": ["__init__", "*", "mdp continuous", "draw registry minigrid", "layout maps", "base"],
 }
 # Modules, or packages with all that is in them.
 ONLY_IN = {
