@@ -17,6 +17,7 @@ from spie.features import FourierFeatures, convolution_features, fourier_feature
 from spie.representations import fr, pr, reverse, sr, sr_column_sums, sr_row_sums, stationary, td_fr, td_pr, td_sr
 from spie.rewards import reward
 from spie.tasks import (
+    EnvTask,
     graph,
     grid,
     hexgrid,
@@ -52,6 +53,7 @@ __all__ = [
     "Agent",
     "ContinuousEnv",
     "ContinuousTask",
+    "EnvTask",
     "EpisodeTrace",
     "FourierFeatures",
     "IntrinsicReward",
