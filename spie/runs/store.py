@@ -11,7 +11,7 @@ import math
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -64,9 +64,9 @@ def default_path() -> Path:
     return Path(os.environ.get("SPIE_RESULTS") or "results.db")
 
 
-def content_hash(texts: tuple[Any, ...], data: bytes = b"") -> bytes:
-    """SHA-256 of some values, as Python writes them, and of the bytes that follow them."""
-    return hashlib.sha256(repr(texts).encode() + data).digest()
+def content_hash(texts: Iterable[str], data: bytes = b"") -> bytes:
+    """SHA-256 of some texts and of the bytes that follow them; TypeError where they are none."""
+    return hashlib.sha256("\0".join(texts).encode() + b"\0" + data).digest()
 
 
 @functools.lru_cache(1024)
@@ -239,7 +239,7 @@ class Store:
     def _insert(self, row: tuple[Any, ...], arrays: list[tuple[Any, ...]]) -> None:
         """A run and its arrays, (run, name, dtype, shape, data) each, with the hashes of all."""
         hashed = [(*array[:4], content_hash(array[:4], array[4]), array[4]) for array in sorted(arrays)]
-        whole = content_hash(row, b"".join(array[4] for array in hashed))
+        whole = content_hash(map(repr, row), b"".join(array[4] for array in hashed))
         self._connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*row, whole))
         self._connection.executemany("INSERT INTO arrays VALUES (?, ?, ?, ?, ?, ?)", hashed)
 
@@ -250,7 +250,7 @@ class Store:
         if row is None:
             raise KeyError(run_id)
         try:
-            whole = content_hash(row[:-1], b"".join(hashes))
+            whole = content_hash(map(repr, row[:-1]), b"".join(hashes))
         except TypeError:  # what stands for a hash is a number or a text
             whole = b""
         if whole != row[-1]:
@@ -296,7 +296,7 @@ class Store:
             self._note(experiment, seeds)
 
     def _note(self, experiment: str, seeds: int) -> None:
-        row = (experiment, seeds, content_hash((experiment, seeds)))
+        row = (experiment, seeds, content_hash((repr(experiment), repr(seeds))))
         self._connection.execute("INSERT OR REPLACE INTO experiments VALUES (?, ?, ?)", row)
 
     def asked_for(self) -> dict[str, int]:
@@ -304,7 +304,7 @@ class Store:
         with self._clear_errors():
             rows = self._connection.execute("SELECT name, seeds, hash FROM experiments").fetchall()
         for name, seeds, found in rows:
-            if content_hash((name, seeds)) != found:
+            if content_hash((repr(name), repr(seeds))) != found:
                 raise StoreError(f"{self.path}: the list of experiments is damaged; mend it with spie repair")
         return {name: seeds for name, seeds, _ in rows}
 
@@ -318,7 +318,7 @@ class Store:
                 for run_id in damaged:
                     self._connection.execute("DELETE FROM runs WHERE id = ?", (run_id,))
                 for name, seeds, found in noted:
-                    if content_hash((name, seeds)) != found:
+                    if content_hash((repr(name), repr(seeds))) != found:
                         self._connection.execute("DELETE FROM experiments WHERE name = ?", (name,))
         return len(ids) - len(damaged), list(map(str, damaged))
 
