@@ -18,6 +18,7 @@ from spie.agents.dqn.hardware import check_bf16
 from spie.agents.dqn.losses import pf_loss, q_loss, reconstruction_loss, sf_loss, td_error, total_loss
 from spie.agents.dqn.networks import Architecture, Head
 from spie.agents.dqn.optimisers import Adam, RMSprop
+from spie.agents.dqn.state import weights_of
 from spie.representations import pr, sr, stationary
 
 torch.set_num_threads(1)
@@ -218,7 +219,7 @@ def test_every_option_runs_and_matters(option, plain):
     learner, _ = learn(DQN(**TINY | option), steps=180)
     assert learner.updates == plain.updates > 0
     assert finite(learner)
-    ours, others = learner.weights(), plain.weights()
+    ours, others = weights_of(learner), weights_of(plain)
     assert ours.keys() != others.keys() or not all(np.array_equal(ours[name], others[name]) for name in ours)
 
 
@@ -357,8 +358,8 @@ def test_the_same_seed_gives_the_same_run_and_another_gives_another():
     one, again, other = (build(DQN(**TINY), Corridor(), [seed], 160) for seed in (1, 1, 2))
     runs = [[e for ended in learner.loop() for e in ended] for learner in (one, again, other)]
     assert runs[0] == runs[1] != runs[2]
-    for name, array in one.weights().items():
-        assert np.array_equal(array, again.weights()[name])
+    for name, array in weights_of(one).items():
+        assert np.array_equal(array, weights_of(again)[name])
 
 
 @pytest.mark.slow
@@ -369,9 +370,9 @@ def test_lanes_side_by_side_are_the_runs_of_their_seeds():
     for learner in (both, alone):
         list(learner.loop())
     np.testing.assert_array_equal(both.visits[1], alone.visits[0])
-    for name, array in alone.weights().items():
+    for name, array in weights_of(alone).items():
         if array.ndim > 1:
-            np.testing.assert_allclose(both.weights()[name][1:], array, atol=1e-4)
+            np.testing.assert_allclose(weights_of(both)[name][1:], array, atol=1e-4)
 
 
 @pytest.mark.slow

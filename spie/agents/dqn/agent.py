@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from spie.agents.base import Agent, Keep, Range, Replay, Resources, Seeds, Session, refuse
 from spie.agents.dqn.cost import memory_for
-from spie.agents.dqn.settings import DQNSettings, check_steps, own_bonus
+from spie.agents.dqn.settings import VERSION, DQNSettings, check_steps, own_bonus
 from spie.engine.lanes import seed_array
 from spie.rewards import reward_names
 from spie.tasks.base import ImageTask, Kind, check_kind
@@ -32,7 +32,7 @@ class DQN(DQNSettings, Agent):
 
     kind: ClassVar[Kind] = "images"
     resumable: ClassVar[bool] = True
-    version: ClassVar[int] = 3  # 3: sf-pf is evaluated in double precision, as everywhere else, then rounded
+    version: ClassVar[int] = VERSION
 
     @property
     def name(self) -> str:

@@ -10,7 +10,7 @@ import torch
 from spie.agents.dqn.bonuses import Scale, Surroundings, make_bonus
 from spie.agents.dqn.hardware import check_bf16, device_of, keep_memory
 from spie.agents.dqn.learner import Learner
-from spie.agents.dqn.networks import Network, architecture
+from spie.agents.dqn.networks import Network, NetworkOptions, architecture
 from spie.agents.dqn.optimisers import Adam, RMSprop
 from spie.agents.dqn.parts import Parts
 from spie.agents.dqn.replay import FrameReplay
@@ -52,6 +52,7 @@ def build(
             decoder=settings.reconstruction,
             psi_actions=settings.psi == "state-action",
             tiled=True,
+            options=NetworkOptions(settings.relu_features, settings.deconv_relu, settings.value_heads == "two"),
         ).to(device)
         for _ in range(2)
     )
@@ -65,7 +66,7 @@ def build(
         target=target,
         optimiser=_optimiser(settings, online),
         bonus=bonus,
-        scale=Scale(settings.scale, len(seeds), settings.offset),
+        scale=Scale(settings.scale, len(seeds), settings.offset, envs, settings.gamma_bonus),
         replays=[FrameReplay(settings.replay, shape, **replay) for _ in seeds],
         rngs=[np.random.default_rng(int(word[0])) for word in words],
         device=device,

@@ -219,8 +219,9 @@ class Encoder(nn.Module):
 class Head(nn.Module):
     """psi or xi of phi; with actions, of (phi, a)."""
 
-    def __init__(self, a: Architecture, actions: int, generators: Generators) -> None:
+    def __init__(self, a: Architecture, actions: int, generators: Generators, relu: bool = False) -> None:
         super().__init__()
+        self.relu = relu  # whether what it gives is never negative
         self.first = Linear(a.features, a.head, generators)
         self.second = Linear(a.head, a.features, generators)
         self.embed = _uniform((actions, a.head), a.features, generators) if actions else None
@@ -231,7 +232,7 @@ class Head(nn.Module):
             hidden = self.first(phi.detach(), relu=True)
         else:
             hidden = F.relu(self.first(phi.detach()) + _rows(self.embed, action))
-        features: Tensor = self.second(hidden)
+        features: Tensor = self.second(hidden, relu=self.relu)
         return features
 
 
@@ -243,8 +244,12 @@ def _rows(table: Tensor, index: Tensor) -> Tensor:
 class Decoder(nn.Module):
     """The next frame from phi and the action."""
 
-    def __init__(self, encoder: Encoder, a: Architecture, actions: int, generators: Generators) -> None:
+    def __init__(
+        self, encoder: Encoder, a: Architecture, actions: int, generators: Generators, relu: bool = False
+    ) -> None:
+        """relu: one between every two deconvolutions."""
         super().__init__()
+        self.relu = relu
         self.features = Linear(a.features, a.head, generators)
         self.embed = Linear(actions, a.head, generators)
         self.first = Linear(a.head, a.decoder, generators)
@@ -266,9 +271,18 @@ class Decoder(nn.Module):
         channels, height, width = self.start
         x = x.view(lanes, batch, height, width, channels).movedim(-1, 2)
         for deconv in self.deconvolutions[:-1]:
-            x = deconv(x, relu=True)
+            x = deconv(x, relu=self.relu)
         frame: Tensor = self.deconvolutions[-1](x).squeeze(2)
         return frame[..., : self.crop[0], : self.crop[1]]
+
+
+@dataclass(frozen=True)
+class NetworkOptions:
+    """Points of a network that the paper leaves open, or that an agent of another paper has."""
+
+    relu_features: bool = False  # no entry of phi, psi and xi is negative
+    deconv_relu: bool = False  # a ReLU between every two deconvolutions
+    bonus_values: bool = False  # a second head of values, of the bonuses alone
 
 
 class Network(nn.Module):
@@ -285,17 +299,27 @@ class Network(nn.Module):
         decoder: bool = True,
         psi_actions: bool = False,
         tiled: bool = False,
+        options: "NetworkOptions | None" = None,
     ) -> None:
         super().__init__()
+        options = options or NetworkOptions()
+        self.relu = options.relu_features
         self.encoder = Encoder(shape, a, generators, tiled)
         self.q = Linear(a.features, actions, generators)
-        self.psi = Head(a, actions if psi_actions else 0, generators) if "psi" in heads else None
-        self.xi = Head(a, 0, generators) if "xi" in heads else None
-        self.decoder = Decoder(self.encoder, a, actions, generators) if decoder else None
+        self.psi = Head(a, actions if psi_actions else 0, generators, self.relu) if "psi" in heads else None
+        self.xi = Head(a, 0, generators, self.relu) if "xi" in heads else None
+        self.decoder = Decoder(self.encoder, a, actions, generators, options.deconv_relu) if decoder else None
+        self.q_bonus = Linear(a.features, actions, generators) if options.bonus_values else None
 
     def phi(self, stacks: Tensor) -> Tensor:
         """Stacks of frames in 0 ... 1 [L, B, stack, H, W] to features of unit length [L, B, D]."""
-        return F.normalize(self.encoder(stacks), dim=-1)
+        features = self.encoder(stacks)
+        return F.normalize(F.relu(features) if self.relu else features, dim=-1)
+
+    def values(self, phi: Tensor) -> Tensor:
+        """Values of the actions [L, B, A, heads]: of rewards, and of bonuses where these have a head of their own."""
+        heads = [self.q] if self.q_bonus is None else [self.q, self.q_bonus]
+        return torch.stack([head(phi).float() for head in heads], dim=-1)
 
 
 class NetworkLayer(NamedTuple):
