@@ -81,7 +81,9 @@ def run(
         ),
     ] = None,
     seeds: Annotated[int | None, typer.Option(help="Seeds of each run (default: each experiment's own).")] = None,
-    frames: Annotated[int | None, typer.Option(help="Budget of each run of table2 and recon (paper: 10^8).")] = None,
+    frames: Annotated[int | None, typer.Option(help="Budget of each run of table2, recon and parity.")] = None,
+    network: Annotated[str | None, typer.Option(help="Of table2 and recon: paper or nature.")] = None,
+    tier: Annotated[str | None, typer.Option(help="A budget of table2 by name: minutes, hours or paper.")] = None,
     results: ResultsFile = None,
     on: Annotated[
         str | None,
@@ -98,8 +100,10 @@ def run(
     from spie.runs.backends import execute
     from spie.runs.store import Store
 
-    every = [e.name for e in experiments() if (e.frames if frames is not None else not e.long)]
-    chosen = [get_experiment(name, frames) for name in dict.fromkeys(names or every)]
+    asked = {"frames": frames, "networks": network, "tiers": tier}
+    able = [name for name, value in asked.items() if value is not None]
+    every = [e.name for e in experiments() if (all(getattr(e, name) for name in able) if able else not e.long)]
+    chosen = [get_experiment(name, frames, network, tier) for name in dict.fromkeys(names or every)]
     if seeds is not None and not 1 <= seeds <= 1_000_000:
         raise ValueError(f"--seeds must lie between 1 and 1,000,000, not {seeds}")
     console = Console(stderr=True)

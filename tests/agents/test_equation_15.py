@@ -1,7 +1,5 @@
 """Eq. 15: the PF head learns on phi(s'; theta); against a few independent lines of torch, and the closed form."""
 
-import copy
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -126,24 +124,25 @@ class Chain(VectorEnv):
 def test_psi_and_xi_become_the_closed_forms_while_phi_is_being_learned():
     """xi(s') = sum over s of N[s, s'] phi(s), whatever phi has become by then; psi(s) = sum of M[s, s'] phi(s')."""
     settings = SETTINGS | {
-        "gamma_sr": 0.6, "gamma_pr": 0.6, "epsilon": 1.0, "target_every": 20, "batch": 64, "w_recon": 1.0, "rate": 1e-3,
+        "gamma_sr": 0.5, "gamma_pr": 0.5, "epsilon": 1.0, "target_every": 20, "batch": 64, "w_recon": 0.1, "rate": 1e-3,
+        "train_every": 2,
     }  # fmt: skip
-    lanes = 5
-    learner = build(DQN(**settings), Chain(lanes), range(lanes), 6000)
-    env = Chain(4)
-    env.s = np.arange(4)
-    x = torch.from_numpy(np.broadcast_to(env.frames()[None, :, None], (lanes, 4, 1, 8, 8)).copy()).float() / 255
-    first = None
+    learner = build(DQN(**settings), Chain(), [0], 2000)
+    every = Chain(4)
+    every.s = np.arange(4)
+    x = torch.from_numpy(every.frames()[None, :, None]).float() / 255
+    walked, first = [0], learner.target.phi(x)
     for _ in learner.loop():
-        if learner.updates == 1 and first is None:
-            first = copy.deepcopy(learner.target)
-        if learner.step > 4500:
-            learner.optimiser.rate = 1e-4
+        walked.append(int(learner.env.s[0]))
+        learner.optimiser.rate = 1e-3 if learner.step < 1500 else 2e-4
     with torch.no_grad():
-        phi, before = learner.target.phi(x), first.phi(x)
+        phi = learner.target.phi(x)
         psi, xi = learner.target.psi(phi), learner.target.xi(phi)
-    assert (phi - before).norm(dim=-1).mean() > 0.2  # else this test has lost its subject
-    M, N = torch.from_numpy(sr(CHAIN, 0.6)).float(), torch.from_numpy(pr(CHAIN, 0.6)).float()
+    assert (phi - first).norm(dim=-1).mean() > 0.2  # else this test has lost its subject
+    counts = np.zeros((4, 4))
+    np.add.at(counts, (walked[:-1], walked[1:]), 1)
+    P = counts / counts.sum(axis=1, keepdims=True)  # the chain that was learned from
+    M, N = torch.from_numpy(sr(P, 0.5)).float(), torch.from_numpy(pr(P, 0.5)).float()
     for found, expected in ((psi, M @ phi), (xi, N.T @ phi)):
         errors = (found - expected).norm(dim=-1) / expected.norm(dim=-1)
-        assert errors.mean() < 0.05  # the chain was walked for 6000 steps: frequencies are off by as much
+        assert errors.mean() < 0.05

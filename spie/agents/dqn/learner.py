@@ -19,10 +19,9 @@ from spie.agents.dqn.batch import Batch
 from spie.agents.dqn.bonuses import DeepBonus, Transition
 from spie.agents.dqn.networks import tiles
 from spie.agents.dqn.parts import Episode, Parts
-from spie.agents.dqn.settings import DQNSettings
+from spie.agents.dqn.settings import LOSSES, DQNSettings
 from spie.tasks import vector
 
-LOSSES = ("q", "sf", "pf", "recon")  # those of eq. 18
 TENTHS = 10  # of a run, by which the size of the losses is kept
 _OF_TARGET = {"phi", "phi_next", "psi", "xi_next"}  # what theta^- computes of a transition
 

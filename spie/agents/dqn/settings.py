@@ -25,6 +25,7 @@ from spie.rewards import reward_names
 # between deconvolutions.
 VERSION = 4  # of the agent: raised when the same settings give other numbers
 
+LOSSES = ("q", "sf", "pf", "recon")  # those of eq. 18
 _PRESET: Any = None  # a setting left out is the preset's
 
 _PAPER: dict[str, Any] = {
