@@ -89,6 +89,7 @@ class Experiment:
     networks: tuple[str, ...] = ()  # that it can be asked for with, beside the one that suits the budget
     tiers: Mapping[str, "Tier"] = field(default_factory=dict)  # budgets by name
     asked: tuple[str, ...] = ()  # the options that it was asked for with: results apart from those without
+    ships: Callable[["Experiment", Any], Sequence[SectionPart]] | None = None  # as section: see `spie.paper.shipped`
 
     @property
     def key(self) -> str:
