@@ -11,7 +11,7 @@ from torch import Tensor
 from spie.agents.dqn.replay import SampledBatch
 
 
-class Batch:
+class UpdateBatch:
     """Batches of all lanes, each field [L, B] by its name in `SampledBatch`."""
 
     def __init__(self, batches: Sequence[SampledBatch], frames: Tensor, device: str) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spie.agents.dqn import losses
-from spie.agents.dqn.batch import Batch
+from spie.agents.dqn.batch import UpdateBatch
 from spie.agents.dqn.bonuses import DeepBonus, Transition
 from spie.agents.dqn.networks import tiles
 from spie.agents.dqn.parts import Episode, Parts
@@ -72,13 +72,13 @@ class Learner:
         """Frames in 0 ... 1."""
         return torch.from_numpy(frames).to(self.device).float().mul_(1 / 255)
 
-    def _sampled(self, finished: bool) -> Batch:
+    def _sampled(self, finished: bool) -> UpdateBatch:
         """A batch of every lane."""
         batches = [
             replay.sample(self.settings.batch, rng, finished=finished)
             for replay, rng in zip(self.replays, self.rngs, strict=True)
         ]
-        return Batch(batches, self.images(np.stack([batch.frames for batch in batches])), self.device)
+        return UpdateBatch(batches, self.images(np.stack([batch.frames for batch in batches])), self.device)
 
     def update(self) -> None:
         """One step of the optimiser on a batch, theta; then theta^- where it follows at every update."""
@@ -119,7 +119,7 @@ class Learner:
             self._learn_bonus(seen)
         self._report(found, loss, q[..., 0])
 
-    def _q_loss(self, q: Tensor, q_next: Tensor, r: Tensor, batch: Batch) -> Tensor:
+    def _q_loss(self, q: Tensor, q_next: Tensor, r: Tensor, batch: UpdateBatch) -> Tensor:
         """Eq. 17, of values q [L, B, heads] and q_next [L, B, A, heads] of theta^-."""
         cfg, discount = self.settings, batch["discount"]
         huber = cfg.loss == "huber"

@@ -38,6 +38,7 @@ ARCHITECTURES = {
     "paper": Architecture(((64, 6, 2, 0), (64, 6, 2, 2), (64, 6, 2, 2)), (), 1024, 2048, 1024),
     "nature": Architecture(((32, 8, 4, 0), (64, 4, 2, 0), (64, 3, 1, 0)), (), 512, 1024, 512),
     "small": Architecture(((16, 4, 4, 0),), (128,), 64, 128, 128),
+    "minatar": Architecture(((16, 3, 1, 0),), (), 128, 128, 128),  # of Young and Tian (2019)
 }
 
 
@@ -173,12 +174,18 @@ def tiles(frames: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
 class Encoder(nn.Module):
     """Frames, or plain vectors, to features before they are normalised."""
 
-    def __init__(self, shape: tuple[int, ...], a: Architecture, generators: Generators, tiled: bool = False) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], a: Architecture, generators: Generators, tiled: bool = False, planes: int = 1
+    ) -> None:
         """shape: (channels, height, width) of an image, which is padded until the first kernel fits; or (n,).
 
-        tiled: read images tile by tile, where that is possible.
+        tiled: read images tile by tile, where that is possible. planes: that each image is made of, one below the
+        other; they are channels here.
         """
         super().__init__()
+        self.planes = planes
+        if planes > 1:
+            shape, tiled = (shape[0] * planes, shape[1] // planes, shape[2]), False
         self.convolutions = nn.ModuleList()
         self.sizes: list[tuple[int, int]] = []  # what each convolution reads
         channels, *size = shape
@@ -204,6 +211,8 @@ class Encoder(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """x [L, B, *shape] to [L, B, D]."""
         if self.convolutions:
+            if self.planes > 1:  # rows of one plane after those of another
+                x = x.reshape(*x.shape[:2], x.shape[2] * self.planes, x.shape[3] // self.planes, x.shape[4])
             x = F.pad(x, (0, self.pad[1], 0, self.pad[0])) if any(self.pad) else x
             if len(x) == 1:
                 x = x.squeeze(0).contiguous(memory_format=torch.channels_last).unsqueeze(0)
@@ -260,7 +269,7 @@ class Decoder(nn.Module):
         self.deconvolutions = nn.ModuleList()
         for i, (conv, size) in reversed(list(enumerate(down))):
             assert isinstance(conv, Conv)
-            n_out = conv.weight.shape[-1] if i else 1
+            n_out = conv.weight.shape[-1] if i else encoder.planes
             self.deconvolutions.append(Deconv(conv.weight.shape[1], n_out, conv, size, generators))
 
     def forward(self, phi: Tensor, action: Tensor) -> Tensor:
@@ -272,8 +281,8 @@ class Decoder(nn.Module):
         x = x.view(lanes, batch, height, width, channels).movedim(-1, 2)
         for deconv in self.deconvolutions[:-1]:
             x = deconv(x, relu=self.relu)
-        frame: Tensor = self.deconvolutions[-1](x).squeeze(2)
-        return frame[..., : self.crop[0], : self.crop[1]]
+        frame: Tensor = self.deconvolutions[-1](x)[..., : self.crop[0], : self.crop[1]]
+        return frame.flatten(2, 3)  # planes one below the other
 
 
 @dataclass(frozen=True)
@@ -283,6 +292,7 @@ class NetworkOptions:
     relu_features: bool = False  # no entry of phi, psi and xi is negative
     deconv_relu: bool = False  # a ReLU between every two deconvolutions
     bonus_values: bool = False  # a second head of values, of the bonuses alone
+    planes: int = 1  # that a frame is made of, one below the other
 
 
 class Network(nn.Module):
@@ -304,7 +314,7 @@ class Network(nn.Module):
         super().__init__()
         options = options or NetworkOptions()
         self.relu = options.relu_features
-        self.encoder = Encoder(shape, a, generators, tiled)
+        self.encoder = Encoder(shape, a, generators, tiled, options.planes)
         self.q = Linear(a.features, actions, generators)
         self.psi = Head(a, actions if psi_actions else 0, generators, self.relu) if "psi" in heads else None
         self.xi = Head(a, 0, generators, self.relu) if "xi" in heads else None

@@ -165,7 +165,7 @@ class DQNSettings:
     gamma_bonus: float = 0.99  # discount of the bonuses' own values, and of the return that measures them
     scale: Literal["none", "rms", "standard", "return"] = _PRESET  # of the bonus; see `Scale` in bonuses.py
     offset: float = 0.0  # what a standardised bonus is shifted by
-    network: Literal["paper", "nature", "small"] = _PRESET
+    network: Literal["paper", "nature", "small", "minatar"] = _PRESET
     stack: int = _PRESET  # frames that make a state
     envs: int = 1  # environments stepped together
     optimiser: Literal["rmsprop", "adam"] = _PRESET
@@ -214,7 +214,7 @@ class DQNSettings:
             "bonus_from": ("learning", "start"),
             "value_heads": ("one", "two"),
             "scale": ("none", "rms", "standard", "return"),
-            "network": ("paper", "nature", "small"),
+            "network": ("paper", "nature", "small", "minatar"),
             "optimiser": ("rmsprop", "adam"),
             "target": ("periodic", "polyak"),
             "precision": ("fp32", "bf16"),
