@@ -14,7 +14,20 @@ from spie.agents.sarsa.settings import Sarsa
 from spie.dropin.check import check_reward
 from spie.dropin.gymnasium import IntrinsicReward
 from spie.features import FourierFeatures, convolution_features, fourier_features, td_pf, td_sf
-from spie.representations import fr, pr, reverse, sr, sr_column_sums, sr_row_sums, stationary, td_fr, td_pr, td_sr
+from spie.representations import (
+    dr,
+    fr,
+    pr,
+    reverse,
+    sr,
+    sr_column_sums,
+    sr_row_sums,
+    stationary,
+    td_dr,
+    td_fr,
+    td_pr,
+    td_sr,
+)
 from spie.rewards import reward
 from spie.tasks import (
     graph,
@@ -72,6 +85,7 @@ __all__ = [
     "check_reward",
     "convolution_features",
     "data",
+    "dr",
     "fourier_features",
     "fr",
     "graph",
@@ -99,6 +113,7 @@ __all__ = [
     "t_maze",
     "tartarus",
     "task",
+    "td_dr",
     "td_fr",
     "td_pf",
     "td_pr",
@@ -126,4 +141,8 @@ def __getattr__(name: str) -> Any:
     if name == "Path":
         warnings.warn("spie.Path is now spie.Trajectory; the old name goes with the next release", stacklevel=2)
         return Trajectory
+    if name == "plot":  # it needs Matplotlib
+        import importlib
+
+        return importlib.import_module("spie.plot")
     raise AttributeError(f"module 'spie' has no attribute {name!r}")
