@@ -658,6 +658,8 @@ def test_train_resume_evaluate_and_play(spie, tmp_path):
         (["train", "four-rooms", "bata=1", "--steps", "9"], 'no setting or option "bata"; did you mean "beta"?'),
         (["train", "four-rooms", "batch", "--steps", "9"], '"batch" is no setting; settings are key=value'),
         (["train", "CartPole-v1", "--steps", "9"], "not an image"),
+        (["train", "four-rooms", "--seed", f"{10**24}"], f"seeds must lie in 0 ... 2^63 - 1, not {10**24}"),
+        (["train", "four-rooms", "--seed", "-1"], "seeds must lie in 0 ... 2^63 - 1, not -1"),
         (["train", "four-rooms", "--steps", "9", "--out", "/dev/null"], "/dev/null exists and is not a run of spie"),
         (
             ["train", "Freeway", "--steps", "9000000", "replay=9000000"],

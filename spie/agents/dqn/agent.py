@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from spie.agents.base import Agent, Keep, Range, Replay, Resources, Seeds, Session, refuse
+from spie.agents.base import Agent, Keep, Range, Replay, Resources, Seeds, Session, check_options, refuse
 from spie.agents.dqn.cost import memory_for
 from spie.agents.dqn.settings import DQNSettings, check_steps, own_bonus
 from spie.engine.lanes import seed_array
@@ -97,6 +97,7 @@ class DQN(DQNSettings, Agent):
         larger network have a folder each in it until they are done. Either goes on where it was stopped.
         """
         check_kind(task, "images", "DQN")
+        check_options(keep, replay, session)
         kept = {f"keep.{name}": value for name, value in vars(keep).items()}
         refuse("DQN", episodes=episodes, replay=replay is not None, **kept)
         check_steps(steps)
