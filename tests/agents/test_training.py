@@ -285,7 +285,7 @@ def test_a_run_of_another_version_of_the_agent_is_refused_by_that_version(versio
     run["version"] = version
     if version is None:  # as it was before it was written down
         del run["version"]
-    (folder / "run.json").write_text(json.dumps(run))
+    sign(folder / "run.json", run)
     mended = "" if version == 99 else r" \(before equation 15 was mended\)"
     line = rf"was made by version {version or 3} of the deep agent{mended}, ours is 4; it cannot go on: start anew"
     with pytest.raises(ValueError, match=line):

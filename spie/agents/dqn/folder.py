@@ -96,7 +96,7 @@ def refuse_links(folder: Path) -> None:
 
 
 def check_hash(values: dict[str, Any], usual: set[str]) -> None:
-    """ValueError where values do not fit the "sha256" among them; usual: what there may be without it, as before it was written."""
+    """ValueError where values do not fit the "sha256" among them; usual: what older files, without it, may have."""
     values = dict(values)
     found = values.pop("sha256", None)
     if not values.keys() <= usual if found is None else json_hash(values) != found:
