@@ -43,7 +43,20 @@ if TYPE_CHECKING:  # loaded on first use
     from spie.dropin.gymnasium import IntrinsicReward
     from spie.features import FourierFeatures, convolution_features, fourier_features, td_pf, td_sf
     from spie.paper.sweeps import sweep
-    from spie.representations import fr, pr, reverse, sr, sr_column_sums, sr_row_sums, stationary, td_fr, td_pr, td_sr
+    from spie.representations import (
+        dr,
+        fr,
+        pr,
+        reverse,
+        sr,
+        sr_column_sums,
+        sr_row_sums,
+        stationary,
+        td_dr,
+        td_fr,
+        td_pr,
+        td_sr,
+    )
     from spie.trace import EpisodeTrace, Scores, Trace, Trajectory
 
 __version__ = "0.1.0"
@@ -75,6 +88,7 @@ __all__ = [
     "check_reward",
     "convolution_features",
     "data",
+    "dr",
     "fourier_features",
     "fr",
     "graph",
@@ -102,6 +116,7 @@ __all__ = [
     "t_maze",
     "tartarus",
     "task",
+    "td_dr",
     "td_fr",
     "td_pf",
     "td_pr",
@@ -125,7 +140,7 @@ _ON_FIRST_USE = {  # modules, and the names that they bring: `import spie` itsel
     "spie.dropin.gymnasium": "IntrinsicReward",
     "spie.features": "FourierFeatures convolution_features fourier_features td_pf td_sf",
     "spie.paper.sweeps": "sweep",
-    "spie.representations": "fr pr reverse sr sr_column_sums sr_row_sums stationary td_fr td_pr td_sr",
+    "spie.representations": "dr fr pr reverse sr sr_column_sums sr_row_sums stationary td_dr td_fr td_pr td_sr",
     "spie.trace": "EpisodeTrace Scores Trace Trajectory",
 }
 _PLACES = {name: module for module, names in _ON_FIRST_USE.items() for name in names.split()}
@@ -133,8 +148,8 @@ _PLACES = {name: module for module, names in _ON_FIRST_USE.items() for name in n
 
 def __getattr__(name: str) -> Any:
     """What is loaded on first use."""
-    if name == "data":
-        return importlib.import_module("spie.data")
+    if name in ("data", "plot"):
+        return importlib.import_module(f"spie.{name}")
     if name in _PLACES:
         globals()[name] = found = vars(importlib.import_module(_PLACES[name]))[name]
         return found
