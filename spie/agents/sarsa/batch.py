@@ -61,7 +61,7 @@ def run_sarsa(
     A lane whose numbers are no longer finite stops there; `failures` of its trace names it, and the other lanes go on.
     """
     mazes = as_mazes(task)
-    order = sorted(range(len(settings)), key=lambda i: repr(_kind(settings[i])))  # those of one kernel side by side
+    order = in_order(settings)
     settings = [settings[i] for i in order]
     all_seeds = seed_array(seeds)
     chosen = seed_array(keep.paths) if keep.paths else np.empty(0, np.int64)
@@ -81,6 +81,11 @@ def run_sarsa(
             batch.run_lanes(Session(session.threads))
         traces = [dataclasses.replace(trace, paths=batch.paths(i)) for i, trace in enumerate(traces)]
     return [trace for _, trace in sorted(zip(order, traces, strict=True), key=lambda pair: pair[0])]
+
+
+def in_order(settings: "Sequence[Sarsa]") -> list[int]:
+    """The settings' numbers in an order in which those of one kernel are side by side."""
+    return sorted(range(len(settings)), key=lambda i: repr(_kind(settings[i])))
 
 
 def as_mazes(task: MDP | Sequence[MDP]) -> tuple[MDP, ...]:
@@ -322,7 +327,7 @@ class Batch:
             "ORDERED": ordered and not small,
             "SPARSE": is_sparse,
             "ENDS": given or self.cap > 0 or bool(mdp.terminal.any()),
-            "RESAMPLE": s.next_action == "resample",
+            "RESAMPLE": s.next_action == "resample" and not given,
             "FIRST_TIE": s.ties == "first",
             "BONUS_FIRST": s.bonus_from == "previous",
             "MASKED": not all(maze.available.all() for maze in self.mazes),
