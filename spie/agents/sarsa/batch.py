@@ -109,8 +109,8 @@ def check_actions(replay: Replay, batch: "Batch") -> None:
     if actions.shape not in ((T,), (len(seeds), T)):
         raise ValueError(f"replay must have shape [{T}] or [{len(seeds)}, {T}]")
     for where in np.argwhere((actions < 0) | (actions >= A))[:1]:
-        seed = f" of seed {seeds[where[0]]}" if actions.ndim == 2 else ""
-        at = f"action {actions[tuple(where)]} at step {where[-1] + 1}{seed}"
+        seed = seeds[where[0] if actions.ndim == 2 else 0]
+        at = f"action {actions[tuple(where)]} at step {where[-1] + 1} of seed {seed}"
         raise ValueError(f"replay: {at} is none of 0 ... {A - 1}")
 
 
