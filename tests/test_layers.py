@@ -184,3 +184,11 @@ def test_importing_loads_nothing_heavy(module):
     heavy = "numba llvmlite scipy torch matplotlib ray stable_baselines3 optuna sqlite3".split()
     program = f"import sys, {module}; print(*(name for name in {heavy} if name in sys.modules))"
     assert subprocess.check_output([sys.executable, "-c", program], text=True).split() == []
+
+
+def test_public_names_are_there_and_the_agents_among_them_load_on_first_use():
+    program = (
+        "import sys, spie; print(any(name.startswith(('spie.agents', 'spie.dropin')) for name in sys.modules));"
+        "print([name for name in spie.__all__ if name not in dir(spie) or getattr(spie, name, None) is None])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).split("\n")[:2] == ["False", "[]"]
