@@ -32,8 +32,9 @@ def report(
     with Store(path) as store:
         found = Results(store)
         write(found, output)
-        _, agree, differ, missing = tally(found).rows[-1].values
-    print(f"{agree} published numbers agree, {differ} differ, {missing} were not run")
+        _, agree, open_ones, differ, missing = tally(found).rows[-1].values
+    counts = f"{agree} agree, {open_ones} cannot be told apart, {differ} differ, {missing} were not run"
+    print(f"published numbers: {counts}")
     print(output.resolve())
     if open_:
         webbrowser.open(output.resolve().as_uri())

@@ -5,7 +5,7 @@ dark and print; the colours of agents keep a contrast of 3 to both. `save` is fo
 An agent has the same colour and dash wherever it appears.
 """
 
-from spie.page.plots.curves import MOST_POINTS, curve_panels
+from spie.page.plots.curves import MOST_POINTS, LegendEntry, curve_panel, legend
 from spie.page.plots.diagrams import MOST_NODES, mdp_diagram, mountain_car, network_diagram
 from spie.page.plots.files import picture_format, save, svg
 from spie.page.plots.gif import film
@@ -15,7 +15,7 @@ from spie.paper.sections import Curve, LayerBox, Panel
 
 __all__ = [
     "COLOURS", "FLOOR", "GOAL", "HEAT", "INK", "MOST_NODES", "MOST_POINTS", "START", "WALL",
-    "Curve", "LayerBox", "Panel",
-    "curve_panels", "film", "heat_maps", "line_style", "mdp_diagram", "mountain_car", "network_diagram",
+    "Curve", "LayerBox", "LegendEntry", "Panel",
+    "curve_panel", "film", "heat_maps", "legend", "line_style", "mdp_diagram", "mountain_car", "network_diagram",
     "picture_format", "save", "shades", "space_maps", "state_maps", "svg",
 ]  # fmt: skip
