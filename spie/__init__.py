@@ -23,6 +23,8 @@ from spie.tasks.registry import register_task, task
 from spie.trace import EpisodeTrace, Scores, Trace, Trajectory
 
 if TYPE_CHECKING:
+    from spie import data
+    from spie.behaviour.paths import Paths
     from spie.paper.sweeps import sweep
 
 __version__ = "0.1.0"
@@ -39,6 +41,7 @@ __all__ = [
     "Keep",
     "LinearQ",
     "MDPEnv",
+    "Paths",
     "Replay",
     "Sarsa",
     "Scores",
@@ -49,6 +52,7 @@ __all__ = [
     "agent",
     "check_reward",
     "convolution_features",
+    "data",
     "fourier_features",
     "fr",
     "grid",
@@ -77,13 +81,21 @@ __all__ = [
     "td_sr",
 ]
 
+_ON_FIRST_USE: dict[str, tuple[str, str | None]] = {  # where a name lies; None: it is the module
+    "Paths": ("spie.behaviour.paths", "Paths"),
+    "data": ("spie.data", None),
+    "sweep": ("spie.paper.sweeps", "sweep"),
+}
+
 
 def __getattr__(name: str) -> Any:
-    """`spie.sweep` is loaded on first use: it needs the experiments and the store."""
-    if name == "sweep":
-        from spie.paper.sweeps import sweep
+    """What is loaded on first use: it needs more than most users do."""
+    if name in _ON_FIRST_USE:
+        import importlib
 
-        return sweep
+        module, what = _ON_FIRST_USE[name]
+        loaded = importlib.import_module(module)
+        return loaded if what is None else vars(loaded)[what]
     if name == "Path":
         warnings.warn("spie.Path is now spie.Trajectory; the old name goes with the next release", stacklevel=2)
         return Trajectory

@@ -43,7 +43,7 @@ def compared(judgements: Sequence[Judgement]) -> list[Judgement]:
     return [
         j
         for j in judgements
-        if j.verdict in decided and not j.claim.same_as and all(part.word in DIRECTIONS for part in j.parts)
+        if j.verdict in decided and not j.claim.same_as and j.parts and {part.word for part in j.parts} <= {*DIRECTIONS}
     ]
 
 

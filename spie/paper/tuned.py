@@ -193,5 +193,6 @@ register_experiment(
         then=(finals, confirmation),
         claims=CLAIMS,
         long=True,
+        ships=section,
     )
 )
