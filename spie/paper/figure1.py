@@ -45,6 +45,8 @@ from spie.tasks.mdp import MDP
 LEARNED = ("sarsa-sr", "sarsa-fr", "sarsa-srr")
 FIXED = ("sarsa-sr-fixed", "sarsa-fr-fixed", "sarsa-srr-fixed")
 
+STEPS_TO_90 = functools.partial(steps_to, share=0.9)
+
 SARSA, SR, FR, SRR = of("figure1", "sarsa", *LEARNED)
 SR_FIXED, FR_FIXED, SRR_FIXED = of("figure1", *FIXED)
 CONSTANT, OPTIMISTIC, COUNT, RANDOM = of("figure1", *CONTROLS)
@@ -94,9 +96,8 @@ def others_degrade(runs: Runs) -> list[Evidence]:
 
 
 def fixing_costs_little(runs: Runs) -> list[Evidence]:
-    steps = functools.partial(steps_to, share=0.9)
     ends: dict[str, Any] = {"statistic": np.median, **NO_MORE}
-    parts = compare(steps, SRR_FIXED, [SRR], COVERAGE_MAPS, "sarsa-srr", **ends)(runs)
+    parts = compare(STEPS_TO_90, SRR_FIXED, [SRR], COVERAGE_MAPS, "sarsa-srr", **ends)(runs)
     for (other, fixed), env in itertools.product(((SR, SR_FIXED), (FR, FR_FIXED)), COVERAGE_MAPS):
         areas = (area(runs(agent, env)) for agent in (SRR_FIXED, SRR, fixed, other))
         parts.append(double_ratio(f"less than {other.label} {env}", *areas, **MUCH_MORE))
@@ -150,9 +151,11 @@ CLAIMS = (
           "With fixed representations, too, SARSA-SRR covers every map faster than the other agents.",
           "as coverage-fastest, with fixed SR and FR", covers_faster(SRR_FIXED, SARSA, SR_FIXED, FR_FIXED)),
     Claim("fixing-costs-all", "Section 3", "Figure 1c", "Fixing SR or FR slows exploration by all three bonuses.",
-          "area under the coverage curve, fixed over learned: less",
-          together(*(compare(area, fixed, [learned], COVERAGE_MAPS, learned.label, **LESS)
-                     for fixed, learned in ((SR_FIXED, SR), (FR_FIXED, FR), (SRR_FIXED, SRR))))),
+          "SARSA-SR, -FR, which often never see 90 %: area under the coverage curve, fixed over learned, less; "
+          "SARSA-SRR: median steps to 90 %, more",
+          together(compare(area, SR_FIXED, [SR], COVERAGE_MAPS, "sarsa-sr", **LESS),
+                   compare(area, FR_FIXED, [FR], COVERAGE_MAPS, "sarsa-fr", **LESS),
+                   compare(STEPS_TO_90, SRR_FIXED, [SRR], COVERAGE_MAPS, "sarsa-srr", statistic=np.median, **MORE))),
     Claim("fixing-costs-srr-little", "Section 3", "Figure 1c",
           "Fixing costs SARSA-SRR little, and SARSA-SR and SARSA-FR much.",
           "SARSA-SRR's median steps to 90 %, fixed over learned, no more; area under the coverage curve, fixed over "

@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,10 @@ from spie.paper.sections import number
 
 SPIE = "sarsa-srr"
 ANSWERS = {
-    rules.REPRODUCED: "yes",
+    rules.REPRODUCED: "answered by yes",
     rules.PARTLY: "in part",
     rules.UNDECIDED: "undecided",
-    rules.NOT_REPRODUCED: "no",
+    rules.NOT_REPRODUCED: "answered by no",
 }
 
 
@@ -34,23 +34,25 @@ def chains(results: Results) -> str:
     found = _enough(results, "table1")
     if not found:
         return "Who earns most on RiverSwim and SixArms is not known yet: spie run table1."
-    said = []
+    of_paper, of_controls = [], []
     for env, cells in found.items():
-        best, level = leaders(cells, lambda trace: trace.total_reward, controls=False)
-        overall, _ = leaders(cells, lambda trace: trace.total_reward)
-        with_it = f" (not told apart from it: {', '.join(level)})" if level else ""
-        ratio = cells[overall].trace.total_reward.mean() / cells[SPIE].trace.total_reward.mean()
-        above = f"; the control {overall} earns {number(ratio)} times {SPIE}'s" if overall != best else ""
-        said.append(f"on {env} {best} earns most of the paper's agents{with_it}{above}")
-    return f"With the paper's settings, {'; '.join(said)}."
+        for said, control in ((of_paper, False), (of_controls, True)):
+            values = {n: trace.total_reward for n, (run, trace) in cells.items() if (run.role == "control") == control}
+            best, level = leaders(values)
+            times = f"{number(values[best].mean() / cells[SPIE].trace.total_reward.mean())} times {SPIE}'s"
+            beside = f"not told apart from it: {', '.join(level)}"
+            facts = "; ".join([times] * (best != SPIE) + [beside] * bool(level))
+            said.append(f"{best} on {env}{f' ({facts})' if facts else ''}")
+    return (
+        f"With the paper's settings, most reward of the paper's agents is earned by {_listed(of_paper)}; "
+        f"of our controls, by {_listed(of_controls)}."
+    )
 
 
-def leaders(cells: Mapping[str, Stored], value: Callable[[Any], Any], controls: bool = True) -> tuple[str, list[str]]:
+def leaders(values: Mapping[str, Any]) -> tuple[str, list[str]]:
     """Who has the highest mean, and who cannot be told apart from it by a 95 % interval of the difference."""
-    values = {name: value(trace) for name, (run, trace) in cells.items() if controls or run.role != "control"}
     best = max(values, key=lambda name: float(values[name].mean()))
-    level = [name for name in values if name != best and stats.difference(values[best], values[name])[1] <= 0]
-    return best, level
+    return best, [name for name in values if name != best and stats.difference(values[best], values[name])[1] <= 0]
 
 
 def coverage(results: Results) -> str:
@@ -104,12 +106,10 @@ def controls(judgements: Sequence[Judgement]) -> str:
     if not decided:
         return "Whether SPIE does better than agents without any representation is not known yet: spie run."
     found = Counter(j.verdict for j in decided)
-    said = ", ".join(f"{answer}: {found[verdict]}" for verdict, answer in ANSWERS.items() if found[verdict])
-    left = f" ({len(asked) - len(decided)} more are not run)" if len(decided) < len(asked) else ""
-    return (
-        f"Asked {len(decided)} times{left} whether SPIE does better than our controls, agents without any "
-        f"representation, the runs say {said}."
-    )
+    said = ", ".join(f"{found[verdict]} {answer}" for verdict, answer in ANSWERS.items() if found[verdict])
+    left = f", and {len(asked) - len(decided)} not run" if len(decided) < len(asked) else ""
+    question = "Whether SPIE does better than our controls, agents without any representation"
+    return f"{question}, is asked in {len(asked)} ways; {said}{left}."
 
 
 def _enough(results: Results, experiment: str) -> dict[str, dict[str, Stored]]:

@@ -53,7 +53,7 @@ def other_rows(env: str, agent: str) -> dict[str, Sarsa]:
     for (chain, row), values in paper.TABLE_5.items():
         if chain == env and row != row_of(agent) and needs <= set(values):
             s: Sarsa = named(agent, **{name: values[name] for name in needs})
-            if s != own:  # two rows may be alike
+            if s != own and s not in found.values():  # rows may be alike
                 found[row] = s
     return found
 

@@ -1,5 +1,6 @@
 """Means with their intervals."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 from spie.page.plots.style import INK, STYLE, line_style, new_figure, number, settled
 from spie.paper.sections import Curve, Panel
 
+TITLE_WIDTH = 38  # letters
 MOST_POINTS = 200  # of a curve: a panel shows no more
 
 
@@ -27,7 +29,7 @@ class LegendEntry(NamedTuple):
 @matplotlib.rc_context(STYLE)
 def curve_panel(panel: Panel) -> Figure:
     """Curves with their intervals; the legend is the page's, for panels stand side by side or one below the other."""
-    figure = new_figure(3.7, 2.45)
+    figure = new_figure(3.1, 2.4)  # about a quarter of a wide page, or the whole of a phone
     figure.set_label(f"{panel.title}: {panel.y_label} by {panel.x_label}, of {', '.join(panel.curves)}")
     ax = figure.add_subplot()
     _draw_panel(ax, panel)
@@ -48,7 +50,7 @@ def legend(panels: Sequence[Panel]) -> list[LegendEntry]:
 
 
 def _draw_panel(ax: Axes, panel: Panel) -> None:
-    ax.set_title(panel.title, loc="left")
+    ax.set_title(textwrap.fill(panel.title, TITLE_WIDTH), loc="left")
     ax.grid(axis="y", color=INK, alpha=0.12, linewidth=0.6)
     for axis, letter in ((ax.xaxis, "x"), (ax.yaxis, "y")):
         if letter in panel.log:
