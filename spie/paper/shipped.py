@@ -306,7 +306,8 @@ def _range(seeds: Sequence[int]) -> Any:
 def digest(result: Result) -> str:
     """Of every number of a result: the same bits have the same digest, and nothing else has."""
     arrays = sorted((name, a) for name, a in arrays_of(result).items() if a.dtype.kind != "U")
-    return content_hash(*(x for name, a in arrays for x in (name, a.dtype.str, a.shape, a.tobytes()))).hex()[:32]
+    layout = (repr((name, a.dtype.str, a.shape)) for name, a in arrays)
+    return content_hash(layout, b"".join(a.tobytes() for _, a in arrays)).hex()[:32]
 
 
 def measured(experiment: Experiment, run: Run, result: Result) -> dict[str, Any]:

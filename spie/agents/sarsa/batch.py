@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spie import representations
-from spie.agents.base import Keep, Replay, Seeds, Session, pr_rates
+from spie.agents.base import Keep, Replay, Seeds, Session, check_options, pr_rates
 from spie.agents.sarsa.kernel import F_ROW, FIXED, HELPERS, M_COL, M_ROW, N_COL, VECTOR_CODE, sarsa_kernel
 from spie.agents.sarsa.layout import LANE, STEP, STOPPED, Dynamics, Records, Tables
 from spie.engine import sparse_rows
@@ -54,6 +54,7 @@ def run_sarsa(
     A lane whose numbers are no longer finite stops there; `failures` of its trace names it, and the other lanes go on.
     """
     check_kind(task, "table", "Sarsa")
+    check_options(keep, replay, session)
     order = sorted(range(len(settings)), key=lambda i: repr(_kind(settings[i])))  # those of one kernel side by side
     settings = [settings[i] for i in order]
     all_seeds = seed_array(seeds)
