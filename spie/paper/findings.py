@@ -34,7 +34,8 @@ def chains(results: Results) -> str:
     found = _enough(results, "table1")
     if not found:
         return "Who earns most on RiverSwim and SixArms is not known yet: spie run table1."
-    of_paper, of_controls = [], []
+    of_paper: list[str] = []
+    of_controls: list[str] = []
     for env, cells in found.items():
         for said, control in ((of_paper, False), (of_controls, True)):
             values = {n: trace.total_reward for n, (run, trace) in cells.items() if (run.role == "control") == control}
@@ -75,15 +76,15 @@ def coverage(results: Results) -> str:
 
 def learning(by_id: Mapping[str, Judgement]) -> str:
     """How much faster SPIE learns where there is a goal."""
-    goals, car = by_id["goal-efficiency"], by_id["mountain-car"]
+    goals, car = by_id.get("goal-efficiency"), by_id.get("mountain-car")
     said = []
-    if goals.parts and goals.verdict != rules.NOT_RUN:
+    if goals and goals.parts and goals.verdict != rules.NOT_RUN:
         ratios = [part.value for part in goals.parts]
         span = f"{number(min(ratios))} to {number(max(ratios))}"
         said.append(f"on goal tasks {SPIE} takes {span} times the steps of the others (fewer: {goals.verdict})")
     else:
         said.append("how fast it learns goal tasks is not known yet (spie run figure3)")
-    if car.parts and car.verdict != rules.NOT_RUN:
+    if car and car.parts and car.verdict != rules.NOT_RUN:
         ratio = f"{car.parts[0].value:.3g}"
         said.append(f"on MountainCar r_SF-PF takes {ratio} times the steps of r_SF (far fewer: {car.verdict})")
     else:
@@ -96,7 +97,7 @@ def reproduced(judgements: Sequence[Judgement]) -> str:
     claims = [j for j in judgements if not j.claim.ours and not j.claim.same_as]
     found = Counter(j.verdict for j in claims)
     parts = [f"{found[verdict]} {verdict}" for verdict in rules.VERDICTS if found[verdict]]
-    return f"Of {len(claims)} claims of the paper, {', '.join(parts[:-1])} and {parts[-1]}."
+    return f"Of {len(claims)} claims of the paper, {_listed(parts or ['none was judged'])}."
 
 
 def controls(judgements: Sequence[Judgement]) -> str:

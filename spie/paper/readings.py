@@ -49,7 +49,7 @@ def other_rows(env: str, agent: str) -> dict[str, Sarsa]:
     """The agent with each other row of Table 5 for the same chain that has all the settings of its own row."""
     own = settings(env, agent)
     needs = set(paper.TABLE_5[env, row_of(agent)])
-    found = {}
+    found: dict[str, Sarsa] = {}
     for (chain, row), values in paper.TABLE_5.items():
         if chain == env and row != row_of(agent) and needs <= set(values):
             s: Sarsa = named(agent, **{name: values[name] for name in needs})
