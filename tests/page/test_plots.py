@@ -7,10 +7,13 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgb, to_rgba
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import Normalize, to_rgb, to_rgba
+from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 from numpy.testing import assert_allclose, assert_array_equal
 
+import spie
 from spie import MDP, grid, riverswim, sixarms
 from spie.agents.registry import names
 from spie.cli import main
@@ -104,7 +107,7 @@ def test_colour_blind_readers_tell_the_agents_apart(eyes):
 
 def test_a_panel_holds_means_intervals_and_lines():
     panel = Panel("a map", {"sarsa": curve([0, 10], [1, 3], half=0.5)}, "steps", "seen", {"ceiling": 4.0}, (5.0,))
-    (ax,) = plots.curve_panels([panel]).axes
+    (ax,) = plots.curve_panel(panel).axes
     lines = {tuple(map(tuple, line.get_xydata())) for line in ax.lines}
     assert ((0.0, 1.0), (10.0, 3.0)) in lines
     assert ((5.0, 0.0), (5.0, 1.0)) in lines  # vertical, its ends in fractions of the axis
@@ -116,44 +119,34 @@ def test_a_panel_holds_means_intervals_and_lines():
     assert ax.get_ylim()[0] == 0
 
 
-@pytest.mark.slow
-def test_panels_share_one_legend_and_the_names_of_equal_axes():
+def test_every_panel_names_its_axes_and_the_legend_has_every_agent_once():
     names = ("sarsa", "sarsa-sr", "sarsa-srr", "count", "random")
     panels = [Panel(f"map {i}", {name: curve([0, 1], [0, i]) for name in names[i:]}, "steps", "seen") for i in range(4)]
-    figure = plots.curve_panels(panels, columns=2)
-    (legend,) = figure.legends
-    # four columns, filled one after the other, so that the rows read in order
-    assert [text.get_text() for text in legend.get_texts()] == ["sarsa", "random", "sarsa-sr", "sarsa-srr", "count"]
-    assert [ax.get_ylabel() for ax in figure.axes] == ["seen", "", "seen", ""]
-    assert [ax.get_xlabel() for ax in figure.axes] == ["", "", "steps", "steps"]
-
-
-def test_the_last_panel_of_every_column_names_its_axis():
-    figure = plots.curve_panels([Panel("", {}, "steps", "seen")] * 3, columns=2)
-    assert [ax.get_xlabel() for ax in figure.axes] == ["", "steps", "steps"]
+    (ax,) = plots.curve_panel(panels[3]).axes  # panels stand side by side or one below the other, as there is room
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("steps", "seen")
+    entries = plots.legend(panels)
+    assert [entry.agent for entry in entries] == list(names)
+    assert [bool(entry.dashes) for entry in entries] == [False, False, False, True, True]
+    for entry in entries:
+        assert entry.colour == plots.COLOURS[entry.agent]
 
 
 @pytest.mark.parametrize("log", ["", "x", "y", "xy"])
 def test_axes_are_logarithmic_where_asked(log):
-    (ax,) = plots.curve_panels([Panel("", {"sarsa": curve([1, 10], [1, 100])}, "", "", log=log)]).axes
+    (ax,) = plots.curve_panel(Panel("", {"sarsa": curve([1, 10], [1, 100])}, "", "", log=log)).axes
     assert (ax.get_xscale() == "log", ax.get_yscale() == "log") == ("x" in log, "y" in log)
 
 
 @pytest.mark.parametrize("log", ["", "x"])
 def test_a_long_curve_is_thinned_to_points_of_its_own_with_both_ends(log):
     x = np.arange(1.0, 8001)
-    (ax,) = plots.curve_panels([Panel("", {"sarsa": curve(x, x**2)}, "", "", log=log)]).axes
+    (ax,) = plots.curve_panel(Panel("", {"sarsa": curve(x, x**2)}, "", "", log=log)).axes
     points = ax.lines[0].get_xydata()
     assert len(points) <= plots.MOST_POINTS
     assert points[[0, -1], 0].tolist() == [1, 8000]
     assert_array_equal(points[:, 1], points[:, 0] ** 2)
     steps = np.diff(np.log(points[:, 0]) if log else points[:, 0])
     assert steps.max() < (0.7 if log else 42)  # ln 2 from 1 to 2; 8000 / 200, rounded up
-
-
-def test_drawing_no_panel_is_refused():
-    with pytest.raises(ValueError, match="at least one panel"):
-        plots.curve_panels([])
 
 
 # maps
@@ -178,6 +171,15 @@ def test_heat_maps_share_one_scale_and_leave_unvisited_cells_blank():
     assert_allclose(mosaic[3, 0], plots.HEAT(1.0))
     assert_allclose(mosaic[0, 4], plots.HEAT(2 / 3))  # 100 on the way from 1 to 1000
     assert (mosaic[2] == 0).all()  # nothing between the maps
+
+
+def test_a_part_of_the_heat_maps_keeps_the_scale_of_all():
+    values = {"few": np.array([[1, 10, 0], [10, 1000, 1]])}
+    whole, part = (
+        picture(plots.heat_maps(grid(ROOM), values, ["50", "100"], shown=shown).axes[0])
+        for shown in (slice(None), slice(0, 1))
+    )
+    assert_allclose(part, whole[:, :2])
 
 
 def test_a_row_of_another_shape_is_refused():
@@ -243,6 +245,62 @@ def test_values_of_another_size_are_refused():
         plots.state_maps(riverswim(), {"M": np.ones(3)})
 
 
+@pytest.mark.parametrize("name", ["hexgrid", "tree", "t-maze"])
+def test_hexagons_nodes_and_squares_are_filled_alike(name):
+    mdp = spie.task(name)
+    values = np.arange(mdp.n_states, dtype=float)
+    ax = spie.plot.values(mdp, values, norm=Normalize(0, mdp.n_states - 1), bar=False)
+    if ax.images:
+        shown = picture(ax)[tuple(mdp.cells.T)]
+    else:
+        shown = ax.collections[0 if name == "hexgrid" else 1].get_facecolors()
+    assert_allclose(shown, plots.HEAT(values / values.max()))
+
+
+def test_plots_draw_on_the_axes_that_they_are_given_and_return_them():
+    figure = Figure()
+    mdp = spie.hexgrid(3, 3)
+    for ax, draw in zip(
+        figure.subplots(1, 3),
+        [
+            lambda ax: spie.plot.maze(mdp, ax=ax),
+            lambda ax: spie.plot.values(mdp, np.arange(9.0), ax=ax),
+            lambda ax: spie.plot.path(mdp, [0, 1, 2], ax=ax),
+        ],
+        strict=True,
+    ):
+        assert draw(ax) is ax
+    with pytest.raises(ValueError, match=re.escape("values have shape [3], not [9]")):
+        spie.plot.values(mdp, np.ones(3))
+    with pytest.raises(ValueError, match=re.escape("a path is a sequence of states, 0..8")):
+        spie.plot.path(mdp, [0.5])
+
+
+def test_thin_walls_and_one_way_doors_are_drawn():
+    mdp = grid("+-+-+-+\n|S>   |\n+-+ + +\n|   | |\n+-+-+-+")
+    ax = spie.plot.maze(mdp)
+    lines = [c for c in ax.collections if isinstance(c, LineCollection)]
+    assert sorted(len(c.get_segments()) for c in lines) == [1, 2]  # the side of the door; two walls
+    (door,) = (c for c in ax.collections if isinstance(c, PolyCollection))
+    x, y = door.get_paths()[0].vertices[0]
+    assert (x > 0.5, y) == (True, 0)  # its tip points from 0,0 to 0,1
+
+
+def test_maps_of_a_group_share_one_labelled_scale_and_two_colours_meet_at_0():
+    mdp = grid(ROOM)
+    groups = [
+        plots.MapGroup("visits", {"a": np.array([0.0, 1, 2]), "b": np.array([2.0, 3, 4])}),
+        plots.MapGroup("entry", {"c": np.array([-1.0, 0, 0.5])}, diverging=True),
+    ]
+    figure = plots.panel_maps(mdp, groups)
+    shown = {ax.get_title(loc="left"): picture(ax) for ax in figure.axes if ax.images and ax.get_title(loc="left")}
+    assert_allclose(shown["a"][1, 0], shown["b"][0, 0])  # 2 in both
+    assert_allclose(shown["c"][0, 1], plots.DIVERGING(0.5))
+    assert_allclose(shown["c"][0, 0], plots.DIVERGING(0.0))
+    labels = [ax.get_xlabel() for ax in figure.axes if ax.get_xlabel()]
+    assert sorted(labels) == ["entry", "visits"]
+
+
 # diagrams
 
 
@@ -302,7 +360,7 @@ def test_a_large_mdp_has_no_diagram():
 # files and pages
 
 DRAWINGS = {
-    "curves": lambda: plots.curve_panels([Panel("a < b", {"sarsa-srr": curve([0, 1], [0, 1])}, "steps", "seen")]),
+    "curves": lambda: plots.curve_panel(Panel("a < b", {"sarsa-srr": curve([0, 1], [0, 1])}, "steps", "seen")),
     "heat maps": lambda: plots.heat_maps(grid(ROOM), {"sarsa": np.ones((2, 3))}, ["1", "2"]),
     "state maps": lambda: plots.state_maps(grid(ROOM), {"map": None, "v": np.arange(3.0)}),
     "diagram": lambda: plots.mdp_diagram(riverswim()),
@@ -335,7 +393,7 @@ def test_an_svg_fits_into_a_page(drawing):
 def test_text_in_an_svg_is_text():
     text = plots.svg(DRAWINGS["curves"]())
     words = {element.text for element in ElementTree.fromstring(text).iter("{http://www.w3.org/2000/svg}text")}
-    assert {"a < b", "steps", "seen", "sarsa-srr"} <= words
+    assert {"a < b", "steps", "seen"} <= words
 
 
 @pytest.mark.slow
@@ -350,9 +408,11 @@ def test_figures_are_saved_by_suffix(tmp_path):
     figure = DRAWINGS["diagram"]()
     plots.save(figure, tmp_path / "a.PNG")
     plots.save(figure, tmp_path / "a.svg")
+    plots.save(figure, tmp_path / "a.pdf")
+    assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
     assert (tmp_path / "a.PNG").read_bytes().startswith(b"\x89PNG")
     assert ElementTree.parse(tmp_path / "a.svg").getroot().tag.endswith("svg")
-    with pytest.raises(ValueError, match=r"a\.jpg: cannot write a picture of this kind.*\.png or \.svg"):
+    with pytest.raises(ValueError, match=r"a\.jpg: cannot write a picture of this kind.*\.png, \.svg or \.pdf"):
         plots.save(figure, tmp_path / "a.jpg")
 
 
@@ -375,8 +435,13 @@ def show(monkeypatch, capsys, tmp_path):
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """What the command has drawn: the arguments of state_maps."""
+    """What the command has drawn: an MDP, its maps by title, and the state with a frame."""
     calls = []
+
+    def panel_maps(mdp, groups, of=None):
+        calls.append((mdp, {title: values for group in groups for title, values in group.maps.items()}, of))
+
+    monkeypatch.setattr(plots, "panel_maps", panel_maps)
     monkeypatch.setattr(plots, "state_maps", lambda mdp, values, of=None: calls.append((mdp, values, of)))
     monkeypatch.setattr(plots, "save", lambda figure, path: None)
     return calls
@@ -408,32 +473,38 @@ def test_show_draws_the_closed_forms_and_the_reward(show, drawn, tmp_path):
     # Two cells: each of four actions moves or bumps, P = [[3, 1], [1, 3]] / 4, so with gamma 1/2
     # M = N = [[5, 1], [1, 5]] / 3. SR-R pays 5/3 - 2 for staying (3 of 4) and 1/3 - 2 for moving: -2/3 on average.
     (tmp_path / "two.txt").write_text("S.")
-    assert show("two.txt", "--gamma", 0.5, "--of", "0,0")[0] == 0
+    code, out, _ = show("two.txt", "--gamma", 0.5, "--of", "0,0", "--panels", "maze,M,F,N,sr-r,sums")
+    assert code == 0
     ((mdp, values, of),) = drawn
     assert (mdp.name, of) == ("two", 0)
     assert values.pop("two") is None
     expected = {
-        "row sums of M": [2, 2],
-        "column sums of M": [2, 2],
-        "column sums of N": [2, 2],
-        "fixed SR-R reward": [-2 / 3, -2 / 3],
         "M[:, s], s = 0,0": [5 / 3, 1 / 3],
-        "F[:, s], s = 0,0": [1, 1 / 5],
         "N[:, s], s = 0,0": [5 / 3, 1 / 3],
+        "F[:, s], s = 0,0": [1, 1 / 5],
     }
     assert list(values) == list(expected)
     for name, numbers in expected.items():
         assert_allclose(values[name], numbers, err_msg=name)
+    assert "fixed SR-R reward is not drawn: -0.6667 in every state\n" in out  # no picture says what a line can
+    assert "column sums of N is not drawn: 2 in every state\n" in out
 
 
 def test_show_respects_the_end_of_an_episode(show, drawn, tmp_path):
     # Cell, goal: nothing follows the goal. From the cell, M = 1 / (1 - gamma 3/4) = 8/5; a step into the goal
     # (1 of 4) pays 0 - 1 and staying pays 8/5 - 8/5 = 0.
     (tmp_path / "two.txt").write_text("SG")
-    assert show("two.txt", "--gamma", 0.5, "--of", 0, "--task", "goal")[0] == 0
+    assert show("two.txt", "--gamma", 0.5, "--of", 0, "--task", "goal", "--panels", "sums,M")[0] == 0
     values = drawn[0][1]
     assert_allclose(values["row sums of M"], [8 / 5, 1])
-    assert_allclose(values["fixed SR-R reward"], [-1 / 4, np.nan])
+    assert_allclose(values["M[:, s], s = 0,0"], [8 / 5, 0])
+
+
+def test_the_fixed_reward_knows_the_end_of_an_episode(show, drawn, tmp_path):
+    (tmp_path / "three.txt").write_text("S.G")
+    assert show("three.txt", "--gamma", 0, "--task", "goal", "--panels", "sr-r")[0] == 0
+    # M is the identity: staying (3 of 4 at the start, 2 of 4 beside the goal) pays 1 - 1, each move 0 - 1
+    assert_allclose(drawn[0][1]["fixed SR-R reward"], [-1 / 4, -1 / 2, np.nan])
 
 
 @pytest.mark.parametrize(
@@ -458,8 +529,8 @@ def test_a_map_in_two_pieces_is_drawn_without_N(show, drawn, tmp_path):
     assert code == 0
     assert "N is not drawn: P has no unique stationary distribution: states 0 and 1 are in two closed classes\n" in out
     names = list(drawn[0][1])
-    assert "column sums of M" in names
-    assert not any("N" in name for name in names)
+    assert any(name.startswith("M[:, s]") for name in names)
+    assert not any("N[" in name for name in names)
 
 
 def test_a_large_maze_is_drawn_as_a_map_alone(show, drawn, tmp_path):
@@ -513,6 +584,10 @@ def test_a_map_that_is_none_is_one_line_and_exit_code_2(show, tmp_path, text, me
         (["of-small", "--of", "-1"], 'of-small: no state "-1"'),
         (["riverswim", "--of", "6"], 'riverswim: no state "6"; give a number 0..5\n'),
         (["of-small", "--gamma", "1"], "gamma is 1, not in [0, 1)"),
+        (["of-small", "--panels", "M,P"], 'no panel "P". Known: F, M, M-row, N, betweenness, default, eigenvectors'),
+        (["of-small", "--panels", ","], "--panels names nothing to draw; give maze, for example"),
+        (["of-small", "--policy", "best"], 'no policy "best"; give random, or a .npy file of numbers [100, 4]'),
+        (["riverswim", "--no-bumps"], "riverswim has no bumps; --bumps and --no-bumps are for maps"),
         (["of-small", "-o", "map.jpg"], "map.jpg: cannot write a picture of this kind"),
         (["of-small", "-o", "map"], "map: cannot write a picture of this kind"),
         (["of-small", "-o", "no/such/folder/map.png"], "No such file or directory: 'no/such/folder/map.png'"),

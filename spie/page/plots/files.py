@@ -14,6 +14,8 @@ from spie.page.plots.style import (
     STYLE,
 )
 
+GROWN = 1.4  # how much larger than drawn a picture may become, to use the width of a page
+
 
 @matplotlib.rc_context(STYLE)
 def svg(figure: Figure) -> str:
@@ -34,20 +36,21 @@ def svg(figure: Figure) -> str:
     return (
         '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
         f'viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{html.escape(str(figure.get_label()))}" '
-        f'style="width:100%;max-width:{width:g}pt;height:auto;stroke-linejoin:round;stroke-linecap:butt">{text}'
+        f'style="width:100%;max-width:{GROWN * width:g}pt;height:auto;stroke-linejoin:round;stroke-linecap:butt">{text}'
     )
 
 
 @matplotlib.rc_context(STYLE)
 def save(figure: Figure, path: str | Path) -> None:
-    """Write the figure to a file on white, PNG or SVG by its suffix."""
+    """Write the figure to a file on white, PNG, SVG or PDF by its suffix."""
     format = picture_format(path)
-    figure.savefig(path, format=format, dpi=200, metadata={"Date": None} if format == "svg" else None)
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(format)
+    figure.savefig(path, format=format, dpi=200, metadata=metadata)
 
 
 def picture_format(path: str | Path) -> str:
-    """png or svg, by the suffix of a file's name; no other picture is written."""
+    """png, svg or pdf, by the suffix of a file's name; no other picture is written."""
     suffix = Path(path).suffix.lower()
-    if suffix not in (".png", ".svg"):
-        raise ValueError(f"{path}: cannot write a picture of this kind; give a name that ends in .png or .svg")
+    if suffix not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"{path}: cannot write a picture of this kind; give a name that ends in .png, .svg or .pdf")
     return suffix[1:]
