@@ -137,7 +137,7 @@ def _study(name: str, journal: Path) -> tuple[Any, Callable[[], list[Any]], Call
 
 
 def _mend_last_line(journal: Path) -> None:
-    """Cut off what a command that was killed had written of a line: the next would else go on in it."""
+    """Remove what a command that was killed had written of a line: the next would else go on in it."""
     if not journal.is_file():
         return
     text = journal.read_bytes()
