@@ -1,0 +1,8 @@
+"""Momentum: one weight for turning back, one for going straight on."""
+
+from spie.agents.sarsa.settings import Sarsa
+from spie.behaviour.model import TERMS, Model, register_model
+
+WALKER = Sarsa(reward="none", alpha=0.0, policy="softmax")
+PARAMETERS = TERMS["turn-back"] + TERMS["heading"]
+register_model(Model("heading", WALKER, PARAMETERS, "turning back and going straight on", ("map",)))
