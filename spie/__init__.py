@@ -24,6 +24,9 @@ from spie.trace import EpisodeTrace, Scores, Trace, Trajectory
 
 if TYPE_CHECKING:
     from spie import data
+    from spie.behaviour.fit import fit, loglikelihood
+    from spie.behaviour.model import Model, Parameter, register_model
+    from spie.behaviour.model import find_model as model
     from spie.behaviour.paths import Paths
     from spie.paper.sweeps import sweep
 
@@ -41,6 +44,8 @@ __all__ = [
     "Keep",
     "LinearQ",
     "MDPEnv",
+    "Model",
+    "Parameter",
     "Paths",
     "Replay",
     "Sarsa",
@@ -53,14 +58,18 @@ __all__ = [
     "check_reward",
     "convolution_features",
     "data",
+    "fit",
     "fourier_features",
     "fr",
     "grid",
+    "loglikelihood",
     "maze",
+    "model",
     "mountain_car",
     "pendulum",
     "pr",
     "register_agent",
+    "register_model",
     "register_task",
     "reverse",
     "reward",
@@ -82,8 +91,14 @@ __all__ = [
 ]
 
 _ON_FIRST_USE: dict[str, tuple[str, str | None]] = {  # where a name lies; None: it is the module
+    "Model": ("spie.behaviour.model", "Model"),
+    "Parameter": ("spie.behaviour.model", "Parameter"),
     "Paths": ("spie.behaviour.paths", "Paths"),
     "data": ("spie.data", None),
+    "fit": ("spie.behaviour.fit", "fit"),
+    "loglikelihood": ("spie.behaviour.fit", "loglikelihood"),
+    "model": ("spie.behaviour.model", "find_model"),
+    "register_model": ("spie.behaviour.model", "register_model"),
     "sweep": ("spie.paper.sweeps", "sweep"),
 }
 

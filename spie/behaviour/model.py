@@ -24,9 +24,7 @@ from spie.errors import unknown
 from spie.registry import Registry
 from spie.rewards import REWARDS, get_reward
 
-SHIPPED = (
-    "random_walk turn_back heading bee_line habit count constant sr fr sr_r sr_pr sr_agent model_free".split()
-)
+SHIPPED = "random_walk turn_back heading bee_line habit count constant sr fr sr_r sr_pr sr_agent model_free".split()
 
 
 @dataclass(frozen=True)
@@ -94,6 +92,15 @@ class Model:
         return tuple(parameter.name for parameter in self.parameters)
 
     @property
+    def identity(self) -> str:
+        """All that determines its numbers, as text; of a reward of the user's also what it does."""
+        code = ""
+        if isinstance(self.walker, Sarsa):
+            function = get_reward(self.walker.reward).function
+            code = function.__code__.co_code.hex() + repr(function.__code__.co_consts)
+        return f"{self.name} {self.walker!r} {self.parameters!r} {code}"
+
+    @property
     def smooth(self) -> bool:
         """Whether the likelihood is a smooth function of the parameters: a softmax is, the best action is not."""
         return not isinstance(self.walker, Sarsa) or self.walker.policy == "softmax"
@@ -101,7 +108,8 @@ class Model:
     def settings(self, values: Sequence[float]) -> Any:
         """The walker with these values of the free parameters."""
         given = {name: float(value) for name, value in zip(self.names, values, strict=True)}
-        return dataclasses.replace(self.walker, **given)
+        walker: Any = self.walker
+        return dataclasses.replace(walker, **given)
 
     def fixed(self, **values: float) -> "Model":
         """The model with some parameters fixed."""
@@ -109,7 +117,8 @@ class Model:
             if name not in {one.name for one in dataclasses.fields(self.walker)}:
                 raise unknown(f"parameter of model {self.name}", name, self.names)
         rest = tuple(parameter for parameter in self.parameters if parameter.name not in values)
-        return dataclasses.replace(self, walker=dataclasses.replace(self.walker, **values), parameters=rest)
+        walker: Any = self.walker
+        return dataclasses.replace(self, walker=dataclasses.replace(walker, **values), parameters=rest)
 
     def bounded(self, bounds: Mapping[str, tuple[float, float]]) -> "Model":
         """The model with other bounds for those of its parameters that are named."""
@@ -129,14 +138,27 @@ class Model:
             # Q is then proportional to beta, and so is what the softmax sees: only inverse_temperature * beta counts
             model = model.fixed(beta=1.0)
             epsilon_greedy = isinstance(self.walker, Sarsa) and self.walker.policy != "softmax"
-            why = "an epsilon-greedy policy does not see it at all" if epsilon_greedy else "it only scales with the inverse temperature"
+            why = (
+                "an epsilon-greedy policy does not see it at all"
+                if epsilon_greedy
+                else "it only scales with the inverse temperature"
+            )
             notes.append(f"{self.name}: beta is fixed at 1, because nothing is paid in these mazes and {why}")
         if "inverse_temperature" in model.names and isinstance(self.walker, Sarsa) and self.walker.policy != "softmax":
             model = model.fixed(inverse_temperature=1.0)
             notes.append(f"{self.name}: an epsilon-greedy policy has no inverse temperature")
-        if "alpha" in model.names and isinstance(self.walker, Sarsa) and self.walker.reward == "none" and not _pays(task):
-            model = model.fixed(**{name: vars(self.walker)[name] for name in ("alpha", "inverse_temperature") if name in model.names})
-            notes.append(f"{self.name}: nothing is paid in these mazes, so that nothing is learned: it is a random walk")
+        if (
+            "alpha" in model.names
+            and isinstance(self.walker, Sarsa)
+            and self.walker.reward == "none"
+            and not _pays(task)
+        ):
+            model = model.fixed(
+                **{name: vars(self.walker)[name] for name in ("alpha", "inverse_temperature") if name in model.names}
+            )
+            notes.append(
+                f"{self.name}: nothing is paid in these mazes, so that nothing is learned: it is a random walk"
+            )
         if "heading" in model.names and not _has_map(task):
             model = model.fixed(heading=0.0)
             notes.append(f"{self.name}: heading is fixed at 0, because without a map no way is straight on")
@@ -154,9 +176,14 @@ class Model:
 
     # What the walkers do
 
-    def log_p(self, values: NDArray[np.float64], paths: Paths, rows: NDArray[np.int64], each: bool = False) -> NDArray[Any]:
-        """Log-likelihood of values[i] for subject rows[i] [lanes]; each: of every step [lanes, most steps], 0 after the last."""
-        settings = [self.settings(row) for row in values]
+    def log_p(
+        self, values: NDArray[np.float64], paths: Paths, rows: NDArray[np.int64], each: bool = False
+    ) -> NDArray[Any]:
+        """Log-likelihood of values[i] for subject rows[i] [lanes]; each: of every step [lanes, most steps]."""
+        return self.run([self.settings(row) for row in values], paths, rows, each)
+
+    def run(self, settings: Sequence[Any], paths: Paths, rows: NDArray[np.int64], each: bool = False) -> NDArray[Any]:
+        """The same for walkers that are given themselves."""
         run: Callable[..., NDArray[Any]] = sarsa_walks.log_p if isinstance(self.walker, Sarsa) else state_values.log_p
         return run(settings, paths, rows, each)
 
@@ -214,7 +241,9 @@ def find_model(model: "str | Model | Sarsa") -> Model:
     for term in terms:
         if term not in TERMS:
             raise unknown("choice term", term, TERMS)
-        found = dataclasses.replace(found, parameters=found.parameters + tuple(p for p in TERMS[term] if p.name not in found.names))
+        found = dataclasses.replace(
+            found, parameters=found.parameters + tuple(p for p in TERMS[term] if p.name not in found.names)
+        )
     return dataclasses.replace(found, name=model)
 
 
@@ -222,11 +251,13 @@ def bonus_model(reward: str, summary: str = "", **settings: Any) -> Model:
     """SARSA with an intrinsic reward and a softmax over Q; gamma and gamma_SR are those of the paper's grid worlds."""
     needs = get_reward(reward, on="tables").needs
     learns = any(need[:2] in ("M_", "F_", "N_") for need in needs)
-    walker = Sarsa(reward=reward, policy="softmax", **settings)
+    walker = Sarsa(reward=reward, policy="softmax", next_action="carry", **settings)
     return Model(reward, walker, BONUS if learns else SIMPLE_BONUS, summary)
 
 
 def shipped_models(paths: Paths) -> tuple[list[str], list[str]]:
     """The models that can be asked about these paths, and a line for each that cannot."""
     refused = {name: model.refusal(paths) for name, model in MODELS.items()}
-    return [name for name, why in refused.items() if not why], [f"{name} is left out: {why}" for name, why in refused.items() if why]
+    return [name for name, why in refused.items() if not why], [
+        f"{name} is left out: {why}" for name, why in refused.items() if why
+    ]

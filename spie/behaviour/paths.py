@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -242,6 +243,17 @@ class Paths:
             np.zeros(0, np.int32) if cells is None or shape is None else cells[:, 0] * (2 * shape[1]) + cells[:, 1],
             np.add.reduceat(moves, first[:-1]),
         )
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """A hash of mazes, moves and rewards."""
+        digest = hashlib.sha256(repr((self.goal, [maze.digest for maze in self.mazes])).encode())
+        for trial in self.trials:
+            digest.update(repr(trial[:4]).encode())
+            for array in (trial.states, trial.actions, trial.rewards):
+                digest.update(b"" if array is None else array.tobytes())
+        digest.update(b"" if self.start_matrix is None else self.start_matrix.tobytes())
+        return digest.hexdigest()[:24]
 
     def of(self, subject: str) -> tuple[Trial, ...]:
         """The trials of a subject, in order."""

@@ -27,6 +27,7 @@ from spie.agents.sarsa.options import (
     CHOICES,
     ENDS,
     GIVEN,
+    GUIDED,
     HABIT,
     LIKELIHOOD,
     MASKED,
@@ -83,9 +84,9 @@ def look_ahead(lane, now, place, s_next, discount, S, mdp, tables, records):
     elif REPLAYED:
         if t < horizon and not (ENDS and (discount == 0.0 or lane.length + 1 == cap)):
             a_next = np.int64(records.actions[lane.at + t])
-    else:
+    elif not GUIDED or records.moments[lane.at + 1].action != ACTIONS:
         a_next = draw_action(mix(lane.word + np.uint64(2) * lane.stride), lane, place, s_next, S, mdp, tables)
-    if REPLAYED and a_next == ACTIONS:
+    if (REPLAYED or GUIDED) and a_next == ACTIONS:
         return a_next, expected_value(lane, place, s_next, S, mdp, tables)
     return a_next, tables.Q[np.uint64(place * S + s_next) * Q_STEP + np.uint64(a_next)]
 

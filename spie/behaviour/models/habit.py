@@ -3,5 +3,5 @@
 from spie.agents.sarsa.settings import Sarsa
 from spie.behaviour.model import TERMS, Model, register_model
 
-WALKER = Sarsa(reward="none", alpha=0.0, policy="softmax")
+WALKER = Sarsa(reward="none", alpha=0.0, policy="softmax", next_action="carry")
 register_model(Model("habit", WALKER, TERMS["habit"], "what was done in this state before"))

@@ -3,6 +3,6 @@
 from spie.agents.sarsa.settings import Sarsa
 from spie.behaviour.model import TERMS, Model, register_model
 
-WALKER = Sarsa(reward="none", alpha=0.0, policy="softmax")
+WALKER = Sarsa(reward="none", alpha=0.0, policy="softmax", next_action="carry")
 PARAMETERS = TERMS["turn-back"] + TERMS["heading"]
 register_model(Model("heading", WALKER, PARAMETERS, "turning back and going straight on", ("map",)))

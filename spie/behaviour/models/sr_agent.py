@@ -1,7 +1,7 @@
 """The classic SR agent: the value of a neighbour is M[neighbour, :] w, w is 1 at the goal.
 
-M starts at (I - gamma T)^-1, T the chain of an earlier phase or else the random walk in the first maze, and learns all the
-while. The inverse temperature is 1, as where the model was published; "sr-agent" with it free is "sr-agent-free".
+M starts at (I - gamma T)^-1, T the chain of an earlier phase or else the random walk in the first maze, and learns all
+the while. The inverse temperature is 1, as where the model was published; "sr-agent" with it free is "sr-agent-free".
 """
 
 from spie.behaviour.model import ALPHA, INVERSE_TEMPERATURE, Model, Parameter, register_model
