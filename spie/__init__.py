@@ -7,6 +7,7 @@ from spie.agents.base import Agent, Keep, Replay, Session
 from spie.agents.dqn.agent import DQN
 from spie.agents.linear_q.batch import run_linear_q
 from spie.agents.linear_q.settings import LinearQ
+from spie.agents.planner.settings import Planner
 from spie.agents.registry import agent, register_agent
 from spie.agents.sarsa.batch import run_sarsa
 from spie.agents.sarsa.settings import Sarsa
@@ -15,9 +16,25 @@ from spie.dropin.gymnasium import IntrinsicReward
 from spie.features import FourierFeatures, convolution_features, fourier_features, td_pf, td_sf
 from spie.representations import fr, pr, reverse, sr, sr_column_sums, sr_row_sums, stationary, td_fr, td_pr, td_sr
 from spie.rewards import reward
-from spie.tasks import grid, maze, mountain_car, pendulum, riverswim, sixarms
+from spie.tasks import (
+    graph,
+    grid,
+    hexgrid,
+    linear_track,
+    maze,
+    mountain_car,
+    pendulum,
+    plus_maze,
+    riverswim,
+    sixarms,
+    t_maze,
+    tartarus,
+    tree,
+    write_map,
+)
 from spie.tasks.base import Task
 from spie.tasks.continuous import ContinuousEnv, ContinuousTask
+from spie.tasks.layout import Layout
 from spie.tasks.mdp import MDP, MDPEnv
 from spie.tasks.registry import register_task, task
 from spie.trace import EpisodeTrace, Scores, Trace, Trajectory
@@ -42,11 +59,13 @@ __all__ = [
     "FourierFeatures",
     "IntrinsicReward",
     "Keep",
+    "Layout",
     "LinearQ",
     "MDPEnv",
     "Model",
     "Parameter",
     "Paths",
+    "Planner",
     "Replay",
     "Sarsa",
     "Scores",
@@ -61,12 +80,16 @@ __all__ = [
     "fit",
     "fourier_features",
     "fr",
+    "graph",
     "grid",
+    "hexgrid",
+    "linear_track",
     "loglikelihood",
     "maze",
     "model",
     "mountain_car",
     "pendulum",
+    "plus_maze",
     "pr",
     "register_agent",
     "register_model",
@@ -82,12 +105,16 @@ __all__ = [
     "sr_row_sums",
     "stationary",
     "sweep",
+    "t_maze",
+    "tartarus",
     "task",
     "td_fr",
     "td_pf",
     "td_pr",
     "td_sf",
     "td_sr",
+    "tree",
+    "write_map",
 ]
 
 _ON_FIRST_USE: dict[str, tuple[str, str | None]] = {  # where a name lies; None: it is the module

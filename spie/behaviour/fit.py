@@ -101,6 +101,22 @@ class Fit:
                 rows.append(row)
         return Rows(rows, notes=self.notes)
 
+    def choice_rows(self) -> Rows:
+        """A row for every move of every subject under every model: its log-probability, and whether it was forced."""
+        rows = []
+        for name, fit in self.fits.items():
+            each = fit.model.log_p(fit.values(), self.paths, np.arange(len(self.paths.subjects)), each=True)
+            for i, subject in enumerate(self.paths.subjects):
+                at = 0
+                for trial in self.paths.of(subject):
+                    forced = self.paths.legal(trial) == 1
+                    where = {"model": name, "subject": subject, "session": trial.session, "trial": trial.trial}
+                    for step in range(len(trial.actions)):
+                        log_p = {"log_p": float(each[i, at + step]), "forced": bool(forced[step])}
+                        rows.append(where | {"step": step} | log_p)
+                    at += len(trial.actions)
+        return Rows(rows)
+
     def selection(self) -> Selection:
         """Random-effects selection on -BIC / 2."""
         return select(np.stack([-self.bic(name) / 2 for name in self.fits], axis=1), self.seed)

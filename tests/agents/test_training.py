@@ -92,7 +92,10 @@ def test_a_run_that_dies_and_is_resumed_is_the_unbroken_run_bit_for_bit(unbroken
 
 @pytest.mark.parametrize(
     "settings",
-    [{"bonus": "rnd", "replay": 70}, {"replay_on_disk": True, "replay": 70, "optimiser": "rmsprop", "bonus": "sf"}],
+    [
+        {"bonus": "rnd", "replay": 70, "value_heads": "two"},
+        {"replay_on_disk": True, "replay": 70, "optimiser": "rmsprop", "bonus": "sf"},
+    ],
     ids=str,
 )
 def test_so_do_other_agents_and_a_replay_that_runs_round(settings, tmp_path, monkeypatch):
@@ -259,6 +262,21 @@ def test_a_checkpoint_of_a_newer_spie_is_named_and_kept(two_checkpoints, tmp_pat
     with pytest.raises(ValueError, match=rf"{newest.name} was written by a newer spie .*; {cure}"):
         resume(folder, CORRIDOR)
     assert newest.exists()
+
+
+@pytest.mark.parametrize("version", [None, 3, 99])
+def test_a_run_of_another_version_of_the_agent_is_refused_by_that_version(version, two_checkpoints, tmp_path):
+    folder = shutil.copytree(two_checkpoints, tmp_path / "run")
+    run = json.loads((folder / "run.json").read_text())
+    run["version"] = version
+    if version is None:  # as it was before it was written down
+        del run["version"]
+    (folder / "run.json").write_text(json.dumps(run))
+    mended = "" if version == 99 else r" \(before equation 15 was mended\)"
+    line = rf"was made by version {version or 3} of the deep agent{mended}, ours is 4; it cannot go on: start anew"
+    with pytest.raises(ValueError, match=line):
+        resume(folder, CORRIDOR)
+    assert len(checkpoints(folder / "checkpoints")) == 2
 
 
 def test_a_folder_in_which_another_process_trains_is_left_alone(two_checkpoints, unbroken, tmp_path):
@@ -588,6 +606,8 @@ def test_train_resume_evaluate_and_play(spie, tmp_path):
         (["train", "four-rooms", "bata=1", "--steps", "9"], 'no setting or option "bata"; did you mean "beta"?'),
         (["train", "four-rooms", "batch", "--steps", "9"], '"batch" is no setting; settings are key=value'),
         (["train", "CartPole-v1", "--steps", "9"], "not an image"),
+        (["train", "four-rooms", "--seed", f"{10**24}"], f"seeds must lie in 0 ... 2^63 - 1, not {10**24}"),
+        (["train", "four-rooms", "--seed", "-1"], "seeds must lie in 0 ... 2^63 - 1, not -1"),
         (["train", "four-rooms", "--steps", "9", "--out", "/dev/null"], "/dev/null exists and is not a run of spie"),
         (
             ["train", "Freeway", "--steps", "9000000", "replay=9000000"],

@@ -503,8 +503,8 @@ def test_a_map_that_is_none_is_one_line_and_exit_code_2(show, tmp_path, text, me
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["rivrswim"], 'no environment, map or file "rivrswim"; did you mean "riverswim"?'),
-        (["none.txt"], 'no environment, map or file "none.txt"'),
+        (["rivrswim"], 'no task, map or file "rivrswim"; did you mean "riverswim"?'),
+        (["none.txt"], 'no task, map or file "none.txt"'),
         (["."], ". is a folder; give the text file of a map"),
         (["riverswim", "--task", "goal"], "riverswim has no tasks"),
         (["of-small", "--task", "gaol"], 'no task "gaol"; did you mean "goal"?'),

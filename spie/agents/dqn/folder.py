@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spie.agents.dqn.settings import DQNSettings
+from spie.agents.dqn.settings import VERSION, DQNSettings
 from spie.files import write_whole
 from spie.tasks import registry
 from spie.tasks.base import ImageTask
@@ -34,6 +34,7 @@ class FolderSpec:
     steps: int
     seed: int
     threads: int
+    version: int = VERSION  # of the agent
 
     @classmethod
     def of(
@@ -68,13 +69,22 @@ def read_run(folder: Path) -> FolderSpec:
                 raise ValueError(f"{name} is {run[name]!r}")
         recipe = None if run["recipe"] is None else (str(run["recipe"][0]), dict(run["recipe"][1]))
         found = {name: run[name] for name in ("task", "digest", "steps", "seed", "threads")}
-        return FolderSpec(recipe=recipe, settings=DQNSettings(**run["settings"]), **found)
+        version = int(run.get("version", 3))  # the last that did not write it
+        return FolderSpec(recipe=recipe, settings=DQNSettings(**run["settings"]), version=version, **found)
     except FileNotFoundError as error:
         raise ValueError(f"{folder} is not a run of spie: it has no run.json; start one with spie train") from error
     except _OtherFormat as error:
         raise ValueError(str(error)) from None
     except (ValueError, TypeError, KeyError, IndexError) as error:
         raise ValueError(f"{path} cannot be read ({error}); start the run anew with spie train") from error
+
+
+def check_version(folder: Path, spec: FolderSpec) -> None:
+    """Refuse to go on with a run of another version of the agent: half of it would be of the one, half of the other."""
+    if spec.version != VERSION:
+        older = " (before equation 15 was mended)" if spec.version < 4 else ""
+        line = f"{folder} was made by version {spec.version} of the deep agent{older}, ours is {VERSION}"
+        raise ValueError(f"{line}; it cannot go on: start anew with spie train and another --out")
 
 
 class _OtherFormat(Exception):

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from spie.agents.dqn.learner import Episode, Learner
+from spie.agents.dqn.learner import Learner
+from spie.agents.dqn.parts import Episode
 
 
 @dataclass(frozen=True)

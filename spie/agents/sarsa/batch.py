@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from spie.agents.base import Keep, Replay, Seeds, Session, pr_rates
+from spie.agents.base import Keep, Replay, Seeds, Session, check_options, pr_rates
 from spie.agents.sarsa.closed_forms import closed_forms, given_matrices
 from spie.agents.sarsa.kernel import HELPERS, sarsa_kernel
 from spie.agents.sarsa.layout import LANE, MOMENT, STEP, STOPPED, Dynamics, Records, Tables
@@ -61,6 +61,7 @@ def run_sarsa(
     A lane whose numbers are no longer finite stops there; `failures` of its trace names it, and the other lanes go on.
     """
     mazes = as_mazes(task)
+    check_options(keep, replay, session)
     order = in_order(settings)
     settings = [settings[i] for i in order]
     all_seeds = seed_array(seeds)
