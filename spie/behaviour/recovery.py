@@ -134,7 +134,7 @@ def confusion(fit: "Fit", n: int, models: Sequence[str] | None, starts: int) -> 
         bic = []
         for j, candidate in enumerate(names):
             if fit.progress is not None:
-                fit.progress(f"confusion: {true} as {candidate}", (i * len(names) + j) / len(names) ** 2)
+                fit.progress(f"telling {true} apart", (i * len(names) + j) / len(names) ** 2)
             found = estimate(fit[candidate].model, made, starts=starts, seed=fit.seed, shelf=fit.shelf)
             bic.append(-2 * found.log_p + found.k * size)
         counts[i] = np.bincount(np.array(bic).argmin(axis=0), minlength=len(names))

@@ -83,12 +83,18 @@ def page(
         loader=jinja2.PackageLoader("spie.page"), autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
     )
     environment.filters["number"] = number
-    source, _, _ = environment.loader.get_source(environment, "report.html")  # type: ignore[union-attr]
-    style = source.partition("<style>")[2].partition("</style>")[0]
+    # The look and the macros are those of the report, which is one page and not a library of parts
+    report_page, own = (_source(environment, name) for name in ("report.html", "behaviour.html"))
+    macros, style = report_page.partition("<!DOCTYPE")[0], report_page.partition("<style>")[2].partition("</style>")[0]
     best = compared[0]
-    return environment.get_template("behaviour.html").render(
+    return environment.from_string(macros + own).render(
         command=command, style=style, sections=sections, best=best, fit=fit, n=len(fit.paths.subjects)
     )
+
+
+def _source(environment: jinja2.Environment, name: str) -> str:
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, name)[0]
 
 
 def write(path: Path, fit: Fit, command: str, **parts: Any) -> None:
