@@ -42,7 +42,7 @@ from spie.trace import EpisodeTrace, Scores, Trace, Trajectory
 if TYPE_CHECKING:
     from spie import data
     from spie.behaviour.fit import fit, loglikelihood
-    from spie.behaviour.model import Model, Parameter, register_model
+    from spie.behaviour.model import ChoiceModel, Parameter, register_model
     from spie.behaviour.model import find_model as model
     from spie.behaviour.paths import Paths
     from spie.paper.sweeps import sweep
@@ -53,6 +53,7 @@ __all__ = [
     "DQN",
     "MDP",
     "Agent",
+    "ChoiceModel",
     "ContinuousEnv",
     "ContinuousTask",
     "EpisodeTrace",
@@ -62,7 +63,6 @@ __all__ = [
     "Layout",
     "LinearQ",
     "MDPEnv",
-    "Model",
     "Parameter",
     "Paths",
     "Planner",
@@ -118,7 +118,7 @@ __all__ = [
 ]
 
 _ON_FIRST_USE: dict[str, tuple[str, str | None]] = {  # where a name lies; None: it is the module
-    "Model": ("spie.behaviour.model", "Model"),
+    "ChoiceModel": ("spie.behaviour.model", "ChoiceModel"),
     "Parameter": ("spie.behaviour.model", "Parameter"),
     "Paths": ("spie.behaviour.paths", "Paths"),
     "data": ("spie.data", None),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spie.behaviour.model import Model
+from spie.behaviour.model import ChoiceModel
 from spie.behaviour.objective import Objective, Prior, logit
 from spie.behaviour.optimise import EDGE, Optimum, climb, maximise
 from spie.behaviour.paths import Paths
@@ -20,7 +20,7 @@ WIDE = 1.5  # standard deviation of the prior of "map", which is nearly flat bet
 class ModelFit:
     """Estimates of one model for each subject."""
 
-    model: Model
+    model: ChoiceModel
     x: NDArray[np.float64]  # [subjects, k] estimates as shares of the way between the bounds
     log_p: NDArray[np.float64]  # [subjects] log-likelihood there, without any prior
     by_start: NDArray[np.float64]  # [subjects, starts] what each start reached
@@ -48,7 +48,7 @@ class ModelFit:
 
 
 def estimate(
-    model: Model,
+    model: ChoiceModel,
     paths: Paths,
     *,
     method: str = "mle",
@@ -71,7 +71,7 @@ def estimate(
 
 
 def _fit_one(
-    model: Model, paths: Paths, method: str, starts: int, seed: int, progress: Callable[[float], None] | None
+    model: ChoiceModel, paths: Paths, method: str, starts: int, seed: int, progress: Callable[[float], None] | None
 ) -> dict[str, NDArray[np.float64]]:
     """The estimates of a model, as arrays."""
     n, k = len(paths.subjects), len(model.parameters)
@@ -127,6 +127,6 @@ def _expect_and_maximise(objective: Objective, found: Optimum, rounds: int = 30)
     return found, prior
 
 
-def _unpack(model: Model, arrays: Mapping[str, NDArray[np.float64]]) -> ModelFit:
+def _unpack(model: ChoiceModel, arrays: Mapping[str, NDArray[np.float64]]) -> ModelFit:
     group = Prior(arrays["mean"], arrays["sd"]) if "mean" in arrays else None
     return ModelFit(model, arrays["x"], arrays["log_p"], arrays["by_start"], arrays["deviation"], group)

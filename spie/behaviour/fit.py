@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from spie.agents.sarsa.settings import Sarsa
 from spie.behaviour.comparison import Selection, select
 from spie.behaviour.estimates import ModelFit, estimate
-from spie.behaviour.model import Model, find_model, shipped_models
+from spie.behaviour.model import ChoiceModel, find_model, shipped_models
 from spie.behaviour.optimise import FINALISTS
 from spie.behaviour.paths import Paths
 from spie.behaviour.rows import Rows
@@ -22,7 +22,7 @@ METHODS = ("mle", "map", "hierarchical")
 Progress = Callable[[str, float], None]  # what is being done, and the share of it that is
 
 
-def loglikelihood(model: "str | Model | Sarsa", paths: Paths, **parameters: Any) -> NDArray[np.float64]:
+def loglikelihood(model: "str | ChoiceModel | Sarsa", paths: Paths, **parameters: Any) -> NDArray[np.float64]:
     """Log-likelihood of the paths of each subject under a model [subjects].
 
     parameters: settings of the model by name, a number or one a subject; the others have the model's own values.
@@ -179,7 +179,7 @@ class Fit:
 
 def fit(
     paths: Paths,
-    models: "Sequence[str | Model | Sarsa] | str | Model | Sarsa | None" = None,
+    models: "Sequence[str | ChoiceModel | Sarsa] | str | ChoiceModel | Sarsa | None" = None,
     method: Literal["mle", "map", "hierarchical"] = "mle",
     *,
     starts: int = 20,
@@ -202,7 +202,7 @@ def fit(
     if models is None:
         models, left_out = shipped_models(paths)
         notes += left_out
-    if isinstance(models, str | Model | Sarsa):
+    if isinstance(models, str | ChoiceModel | Sarsa):
         models = [models]
     found = [find_model(model).bounded(bounds or {}).identifiable(paths) for model in models]
     if not found:
@@ -220,6 +220,6 @@ def _named(progress: Progress, what: str) -> Callable[[float], None]:
     return lambda share: progress(what, share)
 
 
-def _refuse(model: Model, paths: Paths) -> None:
+def _refuse(model: ChoiceModel, paths: Paths) -> None:
     if why := model.refusal(paths):
         raise ValueError(f"model {model.name} cannot be used: {why}")

@@ -2,7 +2,7 @@
 
 To add one, write a file in `spie/behaviour/models` that calls `register_model`, or call it in a program of your own:
 
-    spie.register_model(spie.Model("curious", spie.Sarsa(reward="my-bonus", policy="softmax"), BONUS))
+    spie.register_model(spie.ChoiceModel("curious", spie.Sarsa(reward="my-bonus", policy="softmax"), BONUS))
 
 Every model takes choice terms as suffixes: "sr-r+turn-back+heading" frees these two weights as well.
 """
@@ -71,7 +71,7 @@ SIMPLE_BONUS = (ALPHA, INVERSE_TEMPERATURE, BETA)  # of one without
 
 
 @dataclass(frozen=True)
-class Model:
+class ChoiceModel:
     """A behavioural model: a walker, its free parameters, and what it asks of the data."""
 
     name: str
@@ -111,7 +111,7 @@ class Model:
         walker: Any = self.walker
         return dataclasses.replace(walker, **given)
 
-    def fixed(self, **values: float) -> "Model":
+    def fixed(self, **values: float) -> "ChoiceModel":
         """The model with some parameters fixed."""
         for name in values:
             if name not in {one.name for one in dataclasses.fields(self.walker)}:
@@ -120,7 +120,7 @@ class Model:
         walker: Any = self.walker
         return dataclasses.replace(self, walker=dataclasses.replace(walker, **values), parameters=rest)
 
-    def bounded(self, bounds: Mapping[str, tuple[float, float]]) -> "Model":
+    def bounded(self, bounds: Mapping[str, tuple[float, float]]) -> "ChoiceModel":
         """The model with other bounds for those of its parameters that are named."""
         changed = [
             dataclasses.replace(one, low=bounds[one.name][0], high=bounds[one.name][1]) if one.name in bounds else one
@@ -128,7 +128,7 @@ class Model:
         ]
         return dataclasses.replace(self, parameters=tuple(changed))
 
-    def identifiable(self, task: Any) -> "Model":
+    def identifiable(self, task: Any) -> "ChoiceModel":
         """The model with what these data or this maze cannot tell apart fixed; `notes` say what and why.
 
         task: paths, or an MDP.
@@ -215,22 +215,22 @@ def _load_shipped() -> None:
         importlib.import_module(f"spie.behaviour.models.{name}")
 
 
-MODELS: Registry[Model] = Registry("behavioural model", _load_shipped)
+MODELS: Registry[ChoiceModel] = Registry("behavioural model", _load_shipped)
 
 
-def register_model(model: Model) -> Model:
+def register_model(model: ChoiceModel) -> ChoiceModel:
     """Make a model known by its name."""
     MODELS.add(model.name, model, again=True)
     return model
 
 
-def find_model(model: "str | Model | Sarsa") -> Model:
+def find_model(model: "str | ChoiceModel | Sarsa") -> ChoiceModel:
     """A model by name, with choice terms as suffixes ("count+turn-back"); of a reward of your own; or itself."""
-    if isinstance(model, Model):
+    if isinstance(model, ChoiceModel):
         return model
     if isinstance(model, Sarsa):
         learns = any(need[:2] in ("M_", "F_", "N_") for need in get_reward(model.reward).needs)
-        return Model(f"sarsa with {model.reward}", model, BONUS if learns else SIMPLE_BONUS)
+        return ChoiceModel(f"sarsa with {model.reward}", model, BONUS if learns else SIMPLE_BONUS)
     base, *terms = model.split("+")
     if base in MODELS:
         found = MODELS.get(base)
@@ -247,12 +247,12 @@ def find_model(model: "str | Model | Sarsa") -> Model:
     return dataclasses.replace(found, name=model)
 
 
-def bonus_model(reward: str, summary: str = "", **settings: Any) -> Model:
+def bonus_model(reward: str, summary: str = "", **settings: Any) -> ChoiceModel:
     """SARSA with an intrinsic reward and a softmax over Q; gamma and gamma_SR are those of the paper's grid worlds."""
     needs = get_reward(reward, on="tables").needs
     learns = any(need[:2] in ("M_", "F_", "N_") for need in needs)
     walker = Sarsa(reward=reward, policy="softmax", next_action="carry", **settings)
-    return Model(reward, walker, BONUS if learns else SIMPLE_BONUS, summary)
+    return ChoiceModel(reward, walker, BONUS if learns else SIMPLE_BONUS, summary)
 
 
 def shipped_models(paths: Paths) -> tuple[list[str], list[str]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spie.behaviour.model import Model
+from spie.behaviour.model import ChoiceModel
 from spie.behaviour.paths import Paths
 
 LANES = 256  # evaluated at once where every step is kept
@@ -41,7 +41,7 @@ class Objective:
     all. prior: added.
     """
 
-    model: Model
+    model: ChoiceModel
     paths: Paths
     members: Sequence[NDArray[np.int64]]
     counted: NDArray[np.bool_] | None = None

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spie.behaviour.estimates import estimate
-from spie.behaviour.model import Model
+from spie.behaviour.model import ChoiceModel
 from spie.behaviour.paths import Paths
 from spie.behaviour.reading import Trial
 from spie.behaviour.rows import Rows
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 LEVEL = 0.99  # of chi-square: beyond it the truth lies too far below the top
 
 
-def simulated(model: Model, values: NDArray[np.float64], paths: Paths, rows: NDArray[np.int64], seed: int) -> Paths:
+def simulated(
+    model: ChoiceModel, values: NDArray[np.float64], paths: Paths, rows: NDArray[np.int64], seed: int
+) -> Paths:
     """Subjects that follow a model: values[i] on the trials of subject rows[i]."""
     walked = model.simulate(values, paths, rows, seed + np.arange(len(rows)))
     trials = []
@@ -34,7 +36,7 @@ def simulated(model: Model, values: NDArray[np.float64], paths: Paths, rows: NDA
 class Recovery:
     """True and estimated parameters of simulated subjects."""
 
-    model: Model
+    model: ChoiceModel
     truth: NDArray[np.float64]  # [subjects, k] as shares of the way between the bounds
     found: NDArray[np.float64]  # [subjects, k]
     log_p_truth: NDArray[np.float64]  # [subjects]

@@ -176,7 +176,7 @@ def test_models_that_cannot_be_asked_are_left_out_with_the_reason():
         (lambda paths: spie.loglikelihood("sr-agent", paths, alpha=2), "alpha must lie in [0, 1], not 2"),
         (lambda paths: spie.Parameter("alpha", 1, 0), "bounds must be finite and rise"),
         (lambda paths: spie.Parameter("alpha", 0, 1, "log"), "a logarithmic scale needs positive bounds"),
-        (lambda paths: spie.Model("m", spie.Sarsa(), (spie.Parameter("nose", 0, 1),)), "no setting of model m"),
+        (lambda paths: spie.ChoiceModel("m", spie.Sarsa(), (spie.Parameter("nose", 0, 1),)), "no setting of model m"),
     ],
 )  # fmt: skip
 def test_wrong_questions_get_one_clear_line(call, line):

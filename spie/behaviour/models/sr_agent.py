@@ -4,14 +4,14 @@ M starts at (I - gamma T)^-1, T the chain of an earlier phase or else the random
 the while. The inverse temperature is 1, as where the model was published; "sr-agent" with it free is "sr-agent-free".
 """
 
-from spie.behaviour.model import ALPHA, INVERSE_TEMPERATURE, Model, Parameter, register_model
+from spie.behaviour.model import ALPHA, INVERSE_TEMPERATURE, ChoiceModel, Parameter, register_model
 from spie.behaviour.state_values import StateValues
 
 GAMMA = Parameter("gamma", 0.01, 0.99)
 WALKER = StateValues(start="successors")
-register_model(Model("sr-agent", WALKER, (ALPHA, GAMMA), "value of a neighbour = M[neighbour, goal]", ("goal",)))
+register_model(ChoiceModel("sr-agent", WALKER, (ALPHA, GAMMA), "value of a neighbour = M[neighbour, goal]", ("goal",)))
 register_model(
-    Model(
+    ChoiceModel(
         "sr-agent-free",
         WALKER,
         (ALPHA, GAMMA, INVERSE_TEMPERATURE),
