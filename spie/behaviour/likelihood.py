@@ -6,10 +6,10 @@
     choice_log_probabilities([agent], task, replay)[0][2]            of each step of the third subject
 
 Each step's log p is that of the recorded action given all that happened before, or, where the action is not known, of
-the recorded move: the sum over the actions that may have made it. It is taken at the moment when the agent chooses,
-so simulated paths have the likelihood under which they were drawn if `next_action` is "carry": the recording says which
-a' the agent looked ahead to. With "resample" the agent drew an a' that nobody recorded; the action taken next stands
-in for it.
+the recorded move: the sum over the actions that may have made it. It is taken at the moment of the choice. Along a
+recording that is before Q[s, a] changes, because the action chosen is the a' of that change: `next_action="carry"`.
+Under these settings a simulated path has the likelihood under which it was drawn. An agent with "resample" looks ahead
+to an a' of its own that nobody recorded; what is computed for it is the likelihood of its twin with "carry".
 """
 
 from collections.abc import Sequence

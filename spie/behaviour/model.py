@@ -261,3 +261,6 @@ def shipped_models(paths: Paths) -> tuple[list[str], list[str]]:
     return [name for name, why in refused.items() if not why], [
         f"{name} is left out: {why}" for name, why in refused.items() if why
     ]
+
+
+model = find_model  # as `spie.model`

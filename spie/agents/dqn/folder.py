@@ -9,6 +9,8 @@ tensorboard/   the curves
 
 import dataclasses
 import json
+import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from spie.agents.dqn.settings import VERSION, DQNSettings
-from spie.files import write_whole
+from spie.files import json_hash, write_whole
 from spie.tasks import registry
 from spie.tasks.base import ImageTask
 
@@ -54,15 +56,18 @@ def check_new(folder: Path) -> None:
 
 
 def write_run(folder: Path, spec: FolderSpec) -> None:
-    write_whole(folder / "run.json", json.dumps({"format": FORMAT} | dataclasses.asdict(spec), indent=1))
+    values = {"format": FORMAT} | dataclasses.asdict(spec)
+    write_whole(folder / "run.json", json.dumps(values | {"sha256": json_hash(values)}, indent=1))
 
 
 def read_run(folder: Path) -> FolderSpec:
     """What run.json says; ValueError, in one line, where there is none, or none that can be used."""
     path = folder / "run.json"
+    refuse_links(folder)
     try:
         run = json.loads(path.read_bytes())
         _check_format(folder, run)
+        check_hash(run, {"format", *(field.name for field in dataclasses.fields(FolderSpec))})
         kinds = {"task": str, "digest": str, "recipe": list | None, "settings": dict, "steps": int, "seed": int}
         for name, kind in (kinds | {"threads": int}).items():
             if not isinstance(run[name], kind):
@@ -75,8 +80,27 @@ def read_run(folder: Path) -> FolderSpec:
         raise ValueError(f"{folder} is not a run of spie: it has no run.json; start one with spie train") from error
     except _OtherFormat as error:
         raise ValueError(str(error)) from None
-    except (ValueError, TypeError, KeyError, IndexError) as error:
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         raise ValueError(f"{path} cannot be read ({error}); start the run anew with spie train") from error
+
+
+def refuse_links(folder: Path) -> None:
+    """A folder from elsewhere may not lead out of itself: what is written to or removed lies in it."""
+    for root, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = Path(root, name)
+            status = path.lstat()
+            plain = stat.S_ISDIR(status.st_mode) or (stat.S_ISREG(status.st_mode) and status.st_nlink == 1)
+            if not plain and not path.is_mount():
+                raise ValueError(f"{path} is a link, or no plain file; a run's folder may hold none, so remove it")
+
+
+def check_hash(values: dict[str, Any], usual: set[str]) -> None:
+    """ValueError where values do not fit the "sha256" among them; usual: what older files, without it, may have."""
+    values = dict(values)
+    found = values.pop("sha256", None)
+    if not values.keys() <= usual if found is None else json_hash(values) != found:
+        raise ValueError("it is damaged: it does not fit its hash")
 
 
 def check_version(folder: Path, spec: FolderSpec) -> None:

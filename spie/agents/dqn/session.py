@@ -82,6 +82,7 @@ def resume(
     check_version(folder, spec)
     task = task_of(spec, folder, task)
     with locked(folder), closing(task.make(spec.settings.envs)) as env:
+        check_fits(spec.settings, image_shape(env), spec.steps)
         training = _Training(folder, spec, env, task.frame_skip, progress, checkpoint_steps)
         training.restore(warn)
         return training.run()

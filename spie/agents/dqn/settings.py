@@ -90,8 +90,13 @@ OF_BONUS: dict[str, dict[str, Any]] = {
 }
 
 Make = TypeVar("Make", bound=Callable[..., Any])
-BONUSES: Registry[Any] = Registry("bonus of DQN")  # what makes it; of ours, which need torch, the place of that
-BONUSES.add("rnd", "spie.agents.dqn.bonuses:Distilled")
+
+
+def _add_own() -> None:
+    BONUSES.add("rnd", "spie.agents.dqn.bonuses:Distilled")
+
+
+BONUSES: Registry[Any] = Registry("bonus of DQN", _add_own)  # what makes it; of ours, which need torch, where that is
 
 
 def register_bonus(name: str) -> Callable[[Make], Make]:

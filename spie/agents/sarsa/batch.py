@@ -109,8 +109,8 @@ def check_actions(replay: Replay, batch: "Batch") -> None:
     if actions.shape not in ((T,), (len(seeds), T)):
         raise ValueError(f"replay must have shape [{T}] or [{len(seeds)}, {T}]")
     for where in np.argwhere((actions < 0) | (actions >= A))[:1]:
-        seed = f" of seed {seeds[where[0]]}" if actions.ndim == 2 else ""
-        at = f"action {actions[tuple(where)]} at step {where[-1] + 1}{seed}"
+        seed = seeds[where[0] if actions.ndim == 2 else 0]
+        at = f"action {actions[tuple(where)]} at step {where[-1] + 1} of seed {seed}"
         raise ValueError(f"replay: {at} is none of 0 ... {A - 1}")
 
 
@@ -339,7 +339,7 @@ class Batch:
             "ORDERED": ordered and not small,
             "SPARSE": is_sparse,
             "ENDS": given or self.guided or self.cap > 0 or bool(mdp.terminal.any()),
-            "RESAMPLE": s.next_action == "resample",
+            "RESAMPLE": s.next_action == "resample" and not given,
             "FIRST_TIE": s.ties == "first",
             "BONUS_FIRST": s.bonus_from == "previous",
             "MASKED": not all(maze.available.all() for maze in self.mazes),
