@@ -39,7 +39,7 @@ LAYERS = {
 # Modules, or packages with all that is in them.
 ONLY_IN = {
     "torch": ("spie.agents.dqn",),
-    "stable_baselines3": ("spie.dropin.sb3", "spie.paper.beyond.dropin"),  # the latter trains its agents
+    "stable_baselines3": ("spie.dropin.sb3", "spie.paper.beyond"),  # the latter trains its agents
     "matplotlib": ("spie.page.plots", "spie.plot"),
     "ray": ("spie.runs.backends",),
     "optuna": ("spie.search.tune",),

@@ -332,6 +332,18 @@ class Network(nn.Module):
         return torch.stack([head(phi).float() for head in heads], dim=-1)
 
 
+class LoneEncoder(nn.Module):
+    """The layers up to phi for one seed, as agents of other libraries read images: x [B, channels, H, W] to [B, D]."""
+
+    def __init__(self, shape: tuple[int, ...], name: str, seed: int) -> None:
+        super().__init__()
+        self.features = architecture(name).features
+        self.encoder = Encoder(shape, architecture(name), [torch.Generator().manual_seed(seed)])
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.normalize(self.encoder(x.unsqueeze(0)).squeeze(0), dim=-1)
+
+
 class NetworkLayer(NamedTuple):
     """A layer as it is, for Figure 2."""
 
