@@ -56,7 +56,7 @@ def simulate(fit: "Fit", n: int, models: Sequence[str] | None) -> Predictive:
 
 
 def new_places(paths: Paths, steps: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Places seen after so many steps [subjects, points]; all trials count as one walk."""
+    """Places seen after that many steps [subjects, points]; all trials count as one walk."""
     rows = []
     for subject in paths.subjects:
         walked = np.concatenate([trial.states[1:] for trial in paths.of(subject)])
