@@ -155,6 +155,7 @@ class Batch:
         self.settings, self.mazes, self.mdp, self.seeds = settings, mazes, mdp, seeds
         self.keep, self.recorded, self.likelihood = keep.matrices, recorded, likelihood
         self.replay: Replay | None = None
+        self.guided = False
         self.episodes, self.cap = (-1, -1) if episodes is None else (episodes, steps)
         self.horizon = steps if episodes is None else steps * episodes
         if self.horizon >= 2**31:
@@ -187,6 +188,16 @@ class Batch:
                 raise ValueError("learned=False knows one maze; with several mazes leave it out")
             return
         self.lanes["at"] = rows * self.horizon if replay.actions.ndim == 2 else 0
+
+    def guide(self, replay: Replay, rows: NDArray[np.int64], seeds: NDArray[np.int64]) -> None:
+        """Let lane i walk the trials of subject `rows[i]` by its own choices: their starts, their mazes, no longer.
+
+        Its random stream is that of `seeds[i]`.
+        """
+        self.guided, self.recording = True, recording(replay, self.mazes)
+        self.lanes["at"], self.lanes["end"] = self.recording.begin[rows], self.recording.end[rows]
+        key, self.lanes["stride"] = random_streams(seeds)
+        self.lanes["word"] = key + np.uint64(4) * self.lanes["stride"]
 
     def _allocate(self) -> None:
         """What the lanes leave, and their numbers."""
@@ -314,7 +325,9 @@ class Batch:
         """What is filled in before the kernel is compiled."""
         mdp, A = self.mdp, self.mdp.n_actions
         given = self.replay is not None and self.replay.given
-        cached = not (given or self.has_terms or self.has_habit or self.has_optimism or s.policy == "softmax")
+        cached = not (
+            given or self.guided or self.has_terms or self.has_habit or self.has_optimism or s.policy == "softmax"
+        )
         width = q_width(A) if cached else A
         small = mdp.n_states <= UNROLLED_STATES
         return {
@@ -328,7 +341,7 @@ class Batch:
             **{f"HAS_{name}": flag for name, flag in has.items()},
             "ORDERED": ordered and not small,
             "SPARSE": is_sparse,
-            "ENDS": given or self.cap > 0 or bool(mdp.terminal.any()),
+            "ENDS": given or self.guided or self.cap > 0 or bool(mdp.terminal.any()),
             "RESAMPLE": s.next_action == "resample" and not (given and s.target == "sarsa"),
             "FIRST_TIE": s.ties == "first",
             "BONUS_FIRST": s.bonus_from == "previous",
@@ -337,6 +350,7 @@ class Batch:
             "RECORDED": self.recorded,
             "REPLAYED": self.replay is not None,
             "GIVEN": given,
+            "GUIDED": self.guided,
             "LIKELIHOOD": self.likelihood != "",
             "CHOICES": self.likelihood == "each",
             "SOFTMAX": s.policy == "softmax",
@@ -369,7 +383,7 @@ class Batch:
         """What a slice of lanes leaves, as the kernel writes it."""
         arrays = (self.visits, self.first_visit, self.episode_steps, self.snapshots, self.steps, self.log_p)
         actions, moments, ways = np.zeros(0, np.int32), np.zeros(0, MOMENT), np.zeros((0, 1))
-        if self.replay is not None and self.replay.given:
+        if self.guided or (self.replay is not None and self.replay.given):
             moments, _, _, ways, *_ = self.recording
         elif self.replay is not None:
             actions = self.replay.actions.astype(np.int32).reshape(-1)

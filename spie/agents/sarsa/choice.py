@@ -36,6 +36,7 @@ from spie.agents.sarsa.options import (
     ENDS,
     EXPECTED,
     GIVEN,
+    GUIDED,
     HABIT,
     LIKELIHOOD,
     MASKED,
@@ -94,11 +95,11 @@ def look_ahead(lane, now, place, s_next, discount, S, mdp, tables, records):
     elif REPLAYED:
         if t < horizon and not (ENDS and (discount == 0.0 or lane.length + 1 == cap)):
             a_next = np.int64(records.actions[lane.at + t])
-    elif not (EXPECTED or MAX):
+    elif not (EXPECTED or MAX) and (not GUIDED or records.moments[lane.at + 1].action != ACTIONS):
         a_next = draw_action(mix(lane.word + np.uint64(2) * lane.stride), lane, place, s_next, S, mdp, tables)
     if MAX:
         return a_next, largest_value(lane, place, s_next, S, mdp, tables)
-    if EXPECTED or (REPLAYED and a_next == ACTIONS):
+    if EXPECTED or ((REPLAYED or GUIDED) and a_next == ACTIONS):
         return a_next, expected_value(lane, place, s_next, S, mdp, tables)
     return a_next, value_of(lane, np.uint64(place * S + s_next) * Q_STEP + np.uint64(a_next), tables)
 

@@ -28,6 +28,7 @@ MAZES = False  # there are several mazes
 RECORDED = False  # every step of the run is kept
 REPLAYED = False  # actions come from a recording
 GIVEN = False  # and so do states and rewards: the world of the lane is what happened
+GUIDED = False  # starts, mazes and lengths of trials come from a recording, and choices do not
 LIKELIHOOD = False  # log p of the recorded choices is summed
 CHOICES = False  # and kept for each of them
 SOFTMAX = False  # else epsilon-greedy
