@@ -33,7 +33,7 @@ LAYERS = {
     "spie.cli": ["__main__", "__init__", "check data repair report run show sweep train", "*", "terminal"],
     "spie.page": ["report", "*", "plots"],
     "spie.page.plots": ["__init__", "maps frames", "states curves diagrams gif files", "style"],
-    "spie.agents": ["__init__", "registry", "sarsa planner linear_q dqn", "base"],
+    "spie.agents": ["__init__", "registry", "sarsa planner linear_q dqn", "base", "replay"],
     "spie.tasks": ["__init__", "*", "mdp continuous", "draw registry minigrid", "layout maps", "base"],
 }
 # Modules, or packages with all that is in them.
