@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spie.agents.replay import Replay as Replay
 from spie.tasks.base import Kind
 from spie.trace import Result
 
@@ -33,20 +33,6 @@ class Keep:
             if isinstance(value, str):
                 raise ValueError(f'Keep: {name} must be several, such as ("{value}",), not "{value}"')
             object.__setattr__(self, name, tuple(value))
-
-
-@dataclass(frozen=True, eq=False)
-class Replay:
-    """Actions to take in place of the agent's own, [steps] or [seeds, steps]; it learns all the same."""
-
-    actions: NDArray[np.int64]
-
-    def __post_init__(self) -> None:
-        actions = np.asarray(self.actions)
-        if actions.ndim not in (1, 2) or actions.size == 0 or actions.dtype.kind not in "iu":
-            what = f"{actions.dtype} {list(actions.shape)}"
-            raise ValueError(f"replay: actions must be whole numbers [steps] or [seeds, steps], not {what}")
-        object.__setattr__(self, "actions", actions)
 
 
 @dataclass(frozen=True)
@@ -191,6 +177,13 @@ def refuse(agent: str, **options: Any) -> None:
     for name, value in options.items():
         if value:
             raise ValueError(f"{agent} has no {name}; leave it out")
+
+
+def check_options(keep: Any, replay: Any, session: Any) -> None:
+    """Refuse what is no Keep, Replay or Session, such as a plain array of actions."""
+    for name, value, kind in (("keep", keep, Keep), ("replay", replay, Replay), ("session", session, Session)):
+        if not isinstance(value, kind) and (value is not None or kind is not Replay):
+            raise ValueError(f"{name} must be a spie.{kind.__name__}, not {type(value).__name__}")
 
 
 def check_ranges(settings: Any, **ranges: str) -> None:
