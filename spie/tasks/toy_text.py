@@ -80,7 +80,7 @@ def distances(successors: NDArray[np.int32], source: int) -> NDArray[np.int64]:
 
 
 def _one_way(successors: NDArray[np.int32], share: float, rng: np.random.Generator) -> NDArray[np.int32]:
-    """Close that share of passages in one direction; a move that is closed stays in place, and no state is cut off."""
+    """Close that share of passages in one direction; a closed move stays in place, and all stay within reach."""
     successors = successors.copy()
     passages = [(s, a) for s, a, _ in np.argwhere(successors != np.arange(len(successors))[:, None, None])]
     for i in rng.permutation(len(passages)):

@@ -100,18 +100,9 @@ def chain_contests(seeds: int) -> dict[tuple[str, str], Choice]:
     return found
 
 
-def _all(seeds: int) -> list[Choice]:
-    return [*contests(seeds).values(), *chain_contests(seeds).values()]
-
-
-def runs(seeds: int) -> list[Run]:
-    """The searches."""
-    return first_runs(_all(seeds))
-
-
-def finals(seeds: int, load: Load) -> list[Run]:
-    """The second round of each."""
-    return second_runs(_all(seeds), load)
+def every_contest(seeds: int) -> dict[Any, Choice]:
+    """Both kinds."""
+    return {**contests(seeds), **chain_contests(seeds)}
 
 
 def role(agent: str) -> Role:
@@ -141,9 +132,9 @@ register_experiment(
         "exploration",
         "Which exploration works: spie, controls and the paper's agents tuned alike (not in the paper)",
         functools.partial(section, contests=contests, chain_contests=chain_contests),
-        runs,
+        first_runs(every_contest),
         seeds=100,
-        then=(finals, confirmation),
+        then=(second_runs(every_contest), confirmation),
         claims=claims(CONTROLS, PAPER, HERE),
         measure=score,
         long=True,
