@@ -12,6 +12,7 @@ import functools
 import hashlib
 import importlib.util
 import inspect
+import linecache
 import math
 import os
 import sys
@@ -96,8 +97,23 @@ def specialise(
 def _specialised(function: Callable[..., Any], constants: tuple[tuple[str, Any], ...]) -> str:
     """The function's text with constants filled in, without the branches that they rule out."""
     own_names = function.__code__.co_varnames
-    tree = ast.parse(_source(function))
-    return ast.unparse(_FillIn({name: value for name, value in constants if name not in own_names}).visit(tree))
+    filled_in = _FillIn({name: value for name, value in constants if name not in own_names})
+    return ast.unparse(filled_in.visit(_bare(ast.parse(_own_text(function)).body[0])))
+
+
+def _own_text(function: Callable[..., Any]) -> str:
+    """The text of a function of a kernel; `inspect` would read its file anew for each of them."""
+    found = _texts(function.__code__.co_filename).get(function.__code__.co_firstlineno)
+    return textwrap.dedent(inspect.getsource(function)) if found is None else found
+
+
+@functools.cache
+def _texts(file: str) -> dict[int, str]:
+    """The functions at the top of a file, by their first lines."""
+    lines = linecache.getlines(file)
+    functions = [node for node in ast.parse("".join(lines)).body if isinstance(node, ast.FunctionDef)]
+    first = [min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]) for node in functions]
+    return {i: "".join(lines[i - 1 : node.end_lineno]) for i, node in zip(first, functions, strict=True)}
 
 
 class _FillIn(ast.NodeTransformer):
@@ -192,13 +208,19 @@ def _source(function: Callable[..., Any]) -> str:
         raise _NoSource from error
     if not isinstance(tree, ast.FunctionDef) or tree.name != function.__name__:
         raise _NoSource
-    tree.decorator_list = []
-    tree.returns = None
-    for argument in tree.args.args + tree.args.kwonlyargs:
+    return ast.unparse(_bare(tree))
+
+
+def _bare(function: Any) -> ast.FunctionDef:
+    """A function's tree without decorators, annotations and docstring."""
+    function.decorator_list = []
+    function.returns = None
+    for argument in function.args.args + function.args.kwonlyargs:
         argument.annotation = None
-    if ast.get_docstring(tree) is not None:
-        tree.body = tree.body[1:] or [ast.Pass()]
-    return ast.unparse(tree)
+    if ast.get_docstring(function) is not None:
+        function.body = function.body[1:] or [ast.Pass()]
+    bare: ast.FunctionDef = function
+    return bare
 
 
 def _standing_alone(function: Callable[..., Any], name: str, what: str) -> str:

@@ -33,7 +33,7 @@ UNROLLED_STATES = 16  # up to this, loops over states have a constant length
 MATRICES = ("Q", "M", "F", "N")
 SHARED_NAMES = (  # of a lane's numbers with the settings
     "alpha", "eta", "gamma", "gamma_sr", "beta", "q0", "m0",
-    "inverse_temperature", "stickiness", "heading", "turn_back", "lapse", "habit", "habit_rate",
+    "inverse_temperature", "stickiness", "heading", "turn_back", "lapse", "habit", "habit_rate", "optimism",
 )  # fmt: skip
 
 
@@ -116,7 +116,7 @@ def check_actions(replay: Replay, batch: "Batch") -> None:
 
 def _kind(s: "Sarsa") -> tuple[Any, ...]:
     """What settings must share to run in one call of a kernel; the rest are numbers of the lane."""
-    return s.reward, s.learned, s.next_action, s.ties, s.bonus_from, s.sparse, s.tolerance, s.policy
+    return s.reward, s.learned, s.next_action, s.ties, s.bonus_from, s.sparse, s.tolerance, s.policy, s.target
 
 
 def q_width(n_actions: int) -> int:
@@ -162,6 +162,7 @@ class Batch:
         self.snapshot_steps = self._snapshot_steps(keep.snapshots)
         self.has_terms = any(s.stickiness or s.heading or s.turn_back or s.lapse for s in settings)
         self.has_habit = any(s.habit for s in settings)
+        self.has_optimism = any(s.optimism for s in settings)
         if mdp.cells is None and any(s.heading for s in settings):
             raise ValueError(f"heading needs a map, and {mdp.name} has none: it is not known which way is straight on")
         self._allocate()
@@ -203,7 +204,7 @@ class Batch:
         self.steps = np.zeros((n, T), STEP)
         self.log_p = np.zeros((n, each))
         self.lanes = np.zeros(n, LANE)
-        self.lanes["scale"] = 1.0
+        self.lanes["scale"] = self.lanes["forgotten"] = 1.0
         self.refused = np.zeros((n, 2), np.int32)
         key, stride = random_streams(self.seeds)
         for i, s in enumerate(self.settings):
@@ -313,7 +314,7 @@ class Batch:
         """What is filled in before the kernel is compiled."""
         mdp, A = self.mdp, self.mdp.n_actions
         given = self.replay is not None and self.replay.given
-        cached = not (given or self.has_terms or self.has_habit or s.policy == "softmax")
+        cached = not (given or self.has_terms or self.has_habit or self.has_optimism or s.policy == "softmax")
         width = q_width(A) if cached else A
         small = mdp.n_states <= UNROLLED_STATES
         return {
@@ -328,7 +329,7 @@ class Batch:
             "ORDERED": ordered and not small,
             "SPARSE": is_sparse,
             "ENDS": given or self.cap > 0 or bool(mdp.terminal.any()),
-            "RESAMPLE": s.next_action == "resample" and not given,
+            "RESAMPLE": s.next_action == "resample" and not (given and s.target == "sarsa"),
             "FIRST_TIE": s.ties == "first",
             "BONUS_FIRST": s.bonus_from == "previous",
             "MASKED": not all(maze.available.all() for maze in self.mazes),
@@ -341,6 +342,9 @@ class Batch:
             "SOFTMAX": s.policy == "softmax",
             "TERMS": self.has_terms,
             "HABIT": self.has_habit,
+            "OPTIMISM": self.has_optimism,
+            "EXPECTED": s.target == "expected",
+            "MAX": s.target == "max",
             "CACHED": cached,
             **FIXED,
         }
@@ -355,6 +359,7 @@ class Batch:
             np.empty(together * S, np.uint8 if self.mdp.n_actions <= 8 else np.uint64),
             np.empty(together * S if constants["ORDERED"] else 0, np.uint32),
             np.empty(together * S * constants["Q_WIDTH"] if constants["HABIT"] else 0),
+            np.empty(together * S * constants["Q_WIDTH"] if constants["OPTIMISM"] else 0),
             np.zeros(self.mdp.n_actions + 1),
             np.zeros(self.mdp.n_actions),
             *(given or (*map(aligned_zeros, sizes.values()), aligned_zeros(4, together * (-(-S // 8) * 8)))),

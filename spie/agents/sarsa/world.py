@@ -19,6 +19,7 @@ from spie.agents.sarsa.options import (
     LEARNED,
     LIKELIHOOD,
     MASKED,
+    OPTIMISM,
     ORDERED,
     Q_WIDTH,
     SPARSE,
@@ -157,6 +158,8 @@ def begin(lane, first, place, S, W, mdp, tables, pool, records):
             tables.Q[q + a] = lane.q0 if taken else -np.inf
             if HABIT:
                 tables.habit[q + a] = 0.0
+            if OPTIMISM:
+                tables.tries[q + a] = 0.0
         if CACHED:
             tables.greedy[place * S + s] = greedy_actions(tables.Q, np.uint64(q), legal, lane.tie_tolerance)
     if LEARNED:
