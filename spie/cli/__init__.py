@@ -5,10 +5,10 @@ from typing import NoReturn
 
 import typer
 
-from spie.cli import check, data, repair, report, run, show, sweep, train
+from spie.cli import check, data, film, repair, report, run, show, sweep, train
 from spie.cli.terminal import app
 
-__all__ = ["app", "check", "data", "main", "repair", "report", "run", "show", "sweep", "train"]
+__all__ = ["app", "check", "data", "film", "main", "repair", "report", "run", "show", "sweep", "train"]
 
 
 def main() -> None:
