@@ -373,11 +373,14 @@ def play(env: Any, actions: list[int]) -> None:
 
 
 if __name__ == "__main__":
+    from cleverness import show as cleverness  # which imports this file
+
     begin = time.perf_counter()
     engine_against_numpy()
     rewards()
     where_it_goes()
     linear()
+    cleverness()
     sweeps()
     wrapper()
     threads()

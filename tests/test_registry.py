@@ -7,6 +7,7 @@ import pytest
 
 import spie
 from spie import registry
+from spie.agents.registry import AGENTS
 from spie.registry import Registry
 
 GOOD_TASK = """
@@ -25,6 +26,8 @@ def toy_loop(length: int = 3) -> spie.MDP:
 @pytest.fixture
 def plugins(tmp_path, monkeypatch):
     """Install modules as plug-ins, by their text; what they register is forgotten after the test."""
+    for r in registry._REGISTRIES:
+        r._fill()
     before = [(r, r._values.copy(), r._owners.copy()) for r in registry._REGISTRIES]
 
     def install(**texts):
@@ -60,6 +63,14 @@ def test_importing_spie_looks_for_no_plugins():
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "False"
 
 
+def test_our_agents_are_ours_even_where_a_plugin_is_the_first_to_ask_for_them():
+    program = (
+        "import spie; from spie import registry; registry._loading = 'toys'; spie.register_agent('bold', spie.Sarsa);"
+        "from spie.agents.registry import AGENTS; print(AGENTS.owner('sarsa-srr'), AGENTS.owner('bold'))"
+    )
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).split() == ["None", "toys"]
+
+
 BAD = {
     "raises": ("1 / 0", "division by zero"),
     "exits": ("import sys; sys.exit(3)", "3"),
@@ -84,6 +95,7 @@ def test_a_bad_plugin_is_one_line_and_the_rest_works(kind, plugins, capsys):
     text, why = BAD[kind]
     plugins(**{kind: text, "ztask": GOOD_TASK})  # the good one is loaded after it
     assert spie.task("toy-loop").n_states == 3
+    assert "odd-agent" not in AGENTS
     assert registry.problems == [f"plug-in {kind} (toys_{kind}) is left out: {why}"]
     assert capsys.readouterr().err == f"spie: {registry.problems[0]}\n"
     with pytest.raises(ValueError, match="no task"):

@@ -24,7 +24,21 @@ class AgentEntry:
     settings: dict[str, Any] = field(default_factory=dict)
 
 
-AGENTS: Registry[AgentEntry] = Registry("agent")
+OWN: tuple[tuple[type[Any], dict[str, dict[str, Any]]], ...] = (  # our agents, and the settings of each name
+    (sarsa.Sarsa, sarsa.AGENTS),
+    (planner.Planner, planner.AGENTS),
+    (linear_q.LinearQ, linear_q.AGENTS),
+    (dqn.DQN, dqn.AGENTS),
+)
+
+
+def _add_own() -> None:
+    for make, settings_of in OWN:
+        for name, settings in settings_of.items():
+            register_agent(name, make, **settings)
+
+
+AGENTS: Registry[AgentEntry] = Registry("agent", _add_own)
 
 
 def register_agent(name: str, make: type[Any], **settings: Any) -> None:
@@ -52,14 +66,3 @@ def agent(name: str, task: Any = None, **settings: Any) -> Any:
 def names(kind: str | None = None) -> list[str]:
     """The names of agents, of all or of those that run on tasks of one kind."""
     return [name for name, entry in AGENTS.items() if kind in (None, entry.make.kind)]
-
-
-_BUILT_IN: tuple[tuple[Any, dict[str, dict[str, Any]]], ...] = (
-    (sarsa.Sarsa, sarsa.AGENTS),
-    (planner.Planner, planner.AGENTS),
-    (linear_q.LinearQ, linear_q.AGENTS),
-    (dqn.DQN, dqn.AGENTS),
-)
-for _make, _names in _BUILT_IN:
-    for _name, _settings in _names.items():
-        register_agent(_name, _make, **_settings)

@@ -5,13 +5,12 @@ the run, and `spie repair` removes such runs, so that the same command as before
 """
 
 import functools
-import hashlib
 import json
 import math
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spie.engine.lanes import machine_memory
+from spie.files import content_hash
 
 VERSION = 4
 APPLICATION = int.from_bytes(b"SPIE")  # in the header of the file: SQLite's application_id
@@ -62,11 +62,6 @@ class StoreError(OSError):
 def default_path() -> Path:
     """$SPIE_RESULTS, else results.db in the current folder."""
     return Path(os.environ.get("SPIE_RESULTS") or "results.db")
-
-
-def content_hash(texts: Iterable[str], data: bytes = b"") -> bytes:
-    """SHA-256 of some texts and of the bytes that follow them; TypeError where they are none."""
-    return hashlib.sha256("\0".join(texts).encode() + b"\0" + data).digest()
 
 
 @functools.lru_cache(1024)
