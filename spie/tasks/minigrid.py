@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 DIRECTIONS = ("right", "down", "left", "up")
 
 
-class Tables(NamedTuple):
+class LevelTables(NamedTuple):
     """What an MDP is made of."""
 
     next: NDArray[np.int32]  # [S, A, 1]
@@ -97,7 +97,7 @@ def _make(name: str) -> Any:
     return gymnasium.make(name).unwrapped
 
 
-def enumerate_level(name: str, seed: int = 0, limit: int = 200_000) -> Tables:
+def enumerate_level(name: str, seed: int = 0, limit: int = 200_000) -> LevelTables:
     """All states that a level can get into, numbered as they are found from its start, and what each action does.
 
     The end of an episode is a state of its own. Refused where there are more than `limit` states, or where a step draws
@@ -137,4 +137,4 @@ def enumerate_level(name: str, seed: int = 0, limit: int = 200_000) -> Tables:
         rewards.append(paid)
     labels = tuple(level.label(state) + (", over" if ended else "") for ended, state in queue)
     terminal = np.array([ended for ended, _ in queue])
-    return Tables(np.array(successors, np.int32)[:, :, None], np.array(rewards)[:, :, None], terminal, labels)
+    return LevelTables(np.array(successors, np.int32)[:, :, None], np.array(rewards)[:, :, None], terminal, labels)
