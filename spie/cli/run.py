@@ -89,40 +89,100 @@ def run(
     ] = None,
     address: Address = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a cell instead of a table.")] = False,
+    ship: Annotated[bool, typer.Option("--ship", help="Then write what ships with the package.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Instead, run a random tenth of what ships again.")] = False,
 ) -> None:
     """Run experiments; what is stored already is not run again."""
     from rich.console import Console
 
+    from spie.paper import shipped
     from spie.paper.registry import experiments, get_experiment
-    from spie.paper.results import Results
-    from spie.runs.backends import execute
     from spie.runs.store import Store
 
-    every = [e.name for e in experiments() if (e.frames if frames is not None else not e.long)]
-    chosen = [get_experiment(name, frames) for name in dict.fromkeys(names or every)]
     if seeds is not None and not 1 <= seeds <= 1_000_000:
         raise ValueError(f"--seeds must lie between 1 and 1,000,000, not {seeds}")
+    if check:
+        asked = [get_experiment(name, frames).key for name in dict.fromkeys(names or ())]
+        _check(asked or sorted(shipped.available()[0]), on, address)
+        return
+    every = [e.name for e in experiments() if (e.frames if frames is not None else not e.long)]
+    chosen = [get_experiment(name, frames) for name in dict.fromkeys(names or every)]
+    for e in chosen:
+        if ship and e.ships is None:
+            raise ValueError(f"{e.name} does not say what it ships; leave out --ship, or see spie/paper/shipped.py")
     console = Console(stderr=True)
     with Store(results) as store:
         for e in chosen:
-            store.ask_for(e.key, seeds or e.seeds)
-            finished = False
-            while not finished:  # what follows from these runs is planned once they are stored
-                runs = e.planned(seeds or e.seeds, store)
-                console.print(f"[bold]{e.key}[/]: {_plan(runs, store)}", highlight=False)
-                with _progress(runs, store, console) as report:
-                    for r in execute(runs, store, on or e.on, address, report):
-                        report(r, 1.0)
-                finished = len(e.planned(seeds or e.seeds, store)) == len(runs)
-            found = Results(store)
-            cells = [e.cell(*stored) for of_env in found.found(e.key).values() for stored in of_env.values()]
-            if as_json:
-                for cell in cells:
-                    print(json.dumps(cell))
-            elif cells:
-                _print_cells(e, cells)
+            _run(e, seeds or e.seeds, store, on, address, as_json)
+            if ship:
+                from spie.paper.results import Results
+
+                print(shipped.ship(e, Results(store)))
     if not as_json:
         console.print(f"next: spie report{f' --results {results}' if results else ''}", highlight=False)
+
+
+def _run(e: "Experiment", seeds: int, store: "Store", on: str | None, address: str | None, as_json: bool) -> None:
+    """Run what is missing of an experiment, and print its cells."""
+    from rich.console import Console
+
+    from spie.paper.results import Results
+    from spie.runs.backends import execute
+
+    console = Console(stderr=True)
+    store.ask_for(e.key, seeds)
+    finished = False
+    while not finished:  # what follows from these runs is planned once they are stored
+        runs = e.planned(seeds, store)
+        console.print(f"[bold]{e.key}[/]: {_plan(runs, store)}", highlight=False)
+        with _progress(runs, store, console) as report:
+            for r in execute(runs, store, on or e.on, address, report):
+                report(r, 1.0)
+        finished = len(e.planned(seeds, store)) == len(runs)
+    found = Results(store)
+    cells = [e.cell(*stored) for of_env in found.found(e.key).values() for stored in of_env.values()]
+    if as_json:
+        for cell in cells:
+            print(json.dumps(cell))
+    elif cells:
+        _print_cells(e, cells)
+
+
+def _check(keys: list[str], on: str | None, address: str | None) -> None:
+    """Run a random tenth of the runs that ship again, in a store that is forgotten, and say whether they come out."""
+    import random
+    import tempfile
+
+    from rich.console import Console
+
+    from spie.paper import shipped
+    from spie.paper.contenders import label
+    from spie.runs.backends import execute
+    from spie.runs.run import load
+    from spie.runs.store import Store
+
+    console, failed = Console(stderr=True), 0
+    for key in keys:
+        file = shipped.find(key)
+        if file is None:
+            there = ", ".join(shipped.available()[0]) or "none"
+            raise ValueError(f"nothing ships of {key}, so there is nothing to check; what ships: {there}")
+        if file.stale:
+            raise ValueError(f"what ships of {key} cannot be checked: {file.stale}; run it again with --ship")
+        runs = list(shipped.recorded_runs(file).values())
+        tenth = random.sample(runs, -(-len(runs) // 10))
+        with tempfile.TemporaryDirectory() as folder, Store(f"{folder}/check.db") as store:
+            console.print(f"[bold]{key}[/] ({file.mark}), a random tenth: {_plan(tenth, store)}", highlight=False)
+            with _progress(tenth, store, console) as report:
+                for r in execute(tenth, store, on or file.experiment.on, address, report):
+                    report(r, 1.0)
+                    said = file.confirm(r, load(store, r))
+                    print(f"{key} {r.env} {label(r.agent, r.variant)} {r.id}: {said}")
+                    failed += said == shipped.DIFFERS
+        print(f"{key}: {len(tenth)} of {len(file.content['runs'])} runs made again")
+    if failed:
+        print(f"{failed} runs differ from what ships")
+        raise typer.Exit(1)
 
 
 @contextmanager

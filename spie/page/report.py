@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,7 +40,8 @@ from spie.paper.sections import (
     Text,
     number,
 )
-from spie.runs.run import Run
+from spie.paper.shipped import SAME, Shipped, available
+from spie.runs.run import Run, load
 
 
 class Drawing(NamedTuple):
@@ -48,6 +49,15 @@ class Drawing(NamedTuple):
 
     caption: str
     svgs: Sequence[str]
+
+
+class ShippedSection(NamedTuple):
+    """What ships of an experiment."""
+
+    mark: str  # when and from what it was made, and why it no longer counts, if so
+    facts: str
+    command: str  # that checks it
+    parts: Sequence[Table | Text | Drawing] = ()
 
 
 class Section(NamedTuple):
@@ -61,6 +71,7 @@ class Section(NamedTuple):
     parts: Sequence[Table | Text | Drawing] = ()
     animations: Sequence[dict[str, Any]] = ()
     settings: Table | None = None
+    shipped: ShippedSection | None = None
 
 
 # What a section consists of, drawn
@@ -158,9 +169,9 @@ def _flat(settings: dict[str, Any]) -> dict[str, Any]:
 # The page
 
 
-def section(results: Results, e: Experiment) -> Section:
-    """An experiment with its parts, or the command that is still to be run."""
-    show = functools.partial(Section, e.key, e.title)
+def section(results: Results, e: Experiment, shipped: Shipped | None = None) -> Section:
+    """An experiment with its parts, or the command that is still to be run; and what ships of it."""
+    show = functools.partial(Section, e.key, e.title, shipped=_shipped(shipped, results) if shipped else None)
     if not e.runs(1):
         return show("", "finished", "", *_drawn(e.section(e, results)))
     runs, missing = results.runs(e.key), results.missing(e.key)
@@ -178,27 +189,44 @@ def section(results: Results, e: Experiment) -> Section:
     return show(command, "finished", facts, *_drawn(e.section(e, results)), settings_table(single))
 
 
+def _shipped(found: Shipped, results: Results) -> ShippedSection:
+    """What ships; where the user has the same runs, only whether they came out alike."""
+    e = found.experiment
+    mark = f"{found.stale} ({found.mark})" if found.stale else found.mark
+    show = functools.partial(ShippedSection, mark, command=f"spie run {e.name}{e.options} --check")
+    runs = results.runs(e.key)
+    if results.finished(e.key) and {run.id for run in runs} == found.ids:
+        same = sum(found.confirm(run, load(results.store, run)) == SAME for run in runs)
+        return show(f"{found.facts}. The runs above are these: {same} of {len(runs)} came out with the same bits")
+    return show(found.facts, parts=[draw(part) for part in found.parts])
+
+
 def _drawn(parts: Sequence[SectionPart]) -> tuple[list[Table | Text | Drawing], list[dict[str, Any]]]:
     """The parts as the template takes them; animations apart, because they are sections of their own."""
     still = [draw(part) for part in parts if not isinstance(part, Animation)]
     return still, [animation(part) for part in parts if isinstance(part, Animation)]
 
 
-def shown_experiments(results: Results) -> list[Experiment]:
-    """All experiments, then those that were asked for with a budget of their own."""
+def shown_experiments(results: Results, shipped: Iterable[str] = ()) -> list[Experiment]:
+    """All experiments, then those that were asked for, or ship, with a budget of their own."""
     known = registry.experiments()
     names = {e.key for e in known}
-    return known + [registry.experiment_of(key) for key in results.seeds if key not in names]
+    return known + [
+        registry.experiment_of(key) for key in dict.fromkeys((*results.seeds, *shipped)) if key not in names
+    ]
 
 
 def page(results: Results) -> str:
     """The whole page as text."""
+    shipped, refused = available()
     judgements = judge(results, registry.claims())
+    for found in shipped.values():
+        judgements = [found.judged(judgement) for judgement in judgements]
     counted = Counter(judgement.verdict for judgement in judgements)
-    shown = shown_experiments(results)
+    shown = shown_experiments(results, shipped)
     stored = [run for e in shown if results.finished(e.key) for run in results.runs(e.key)]
     versions = {tuple(sorted(results.store.info(run.id)["versions"].items())) for run in stored}
-    sections = [section(results, e) for e in shown]
+    sections = [section(results, e, shipped.get(e.key)) for e in shown]
     for i, moving in enumerate(moving for s in sections for moving in s.animations):
         moving["id"] = f"animation-{i + 1}" if i else "animation"
     environment = jinja2.Environment(
@@ -212,6 +240,7 @@ def page(results: Results) -> str:
         judgements=judgements,
         apart=stats.STANDARD_ERRORS,
         paper_seeds=paper.SEEDS_OF_TABLES_1_AND_3,
+        refused=refused,
         versions=[", ".join(map(" ".join, found)) for found in sorted(versions)],
     )
 

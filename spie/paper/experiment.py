@@ -76,6 +76,7 @@ class Experiment:
     long: bool = False  # minutes: run by name only
     on: str = "serial"  # where to run unless told otherwise: deep agents use one thread, so several processes
     frames: int = 0  # of a run on Atari
+    ships: Callable[["Experiment", Any], Sequence[SectionPart]] | None = None  # as section: see `spie.paper.shipped`
     own_frames: bool = False  # asked for with `frames` other than the default: results apart from those
 
     @property

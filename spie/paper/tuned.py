@@ -191,5 +191,6 @@ register_experiment(
         then=(finals, confirmation),
         claims=CLAIMS,
         long=True,
+        ships=section,
     )
 )

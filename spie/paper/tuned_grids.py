@@ -96,5 +96,6 @@ register_experiment(
         then=(finals, confirmation),
         measure=states_seen,
         long=True,
+        ships=section,
     )
 )

@@ -28,7 +28,7 @@ BACKENDS = ("serial", "processes", "ray")
 LOOK = 1.0  # seconds between two looks at how far the workers are
 
 Progress: TypeAlias = Callable[[Run, float], None]  # told of a run how much is done, 0 to 1
-Timed: TypeAlias = tuple[Result, float]  # a result, and the seconds that it took
+Timed: TypeAlias = tuple[Result, float, float]  # a result, the seconds that it took, and those of processors
 Finished: TypeAlias = Generator[tuple[Run, Timed], None, None]
 
 
@@ -61,8 +61,8 @@ def execute(
     else:
         finished = _on_processes(missing, store, progress)
     with contextlib.closing(finished):
-        for run, (result, seconds) in finished:
-            save(store, run, result, seconds)
+        for run, (result, *seconds) in finished:
+            save(store, run, result, *seconds)
             shutil.rmtree(_folder(store, run), ignore_errors=True)
             yield run
 
@@ -73,8 +73,8 @@ def _folder(store: Store, run: Run) -> Path:
 
 
 def _timed(run: Run, session: Session) -> Timed:
-    began = time.perf_counter()
-    return run.execute(session), time.perf_counter() - began
+    began, cpu = time.perf_counter(), time.process_time()
+    return run.execute(session), time.perf_counter() - began, time.process_time() - cpu
 
 
 # In this process, on threads

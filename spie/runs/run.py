@@ -1,13 +1,16 @@
 """A run: all that determines a result, its id, and the way of a result into the store and back."""
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
 import importlib.metadata
 import json
 import platform
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -74,8 +77,14 @@ class Run:
         return agent.run(self.task, self.steps, self.seeds, episodes=self.episodes, keep=self.keep, session=session)
 
 
-def save(store: Store, run: Run, result: Result, seconds: float) -> None:
+def save(store: Store, run: Run, result: Result, seconds: float, cpu_seconds: float | None = None) -> None:
     """Put a result into the store under its run's id."""
+    names = {"env": run.env, "name": run.agent}
+    store.save(run.id, result.kind, run.spec | names, versions(), seconds, arrays_of(result), cpu_seconds)
+
+
+def arrays_of(result: Result) -> dict[str, NDArray[Any]]:
+    """All that a result holds, by name."""
     arrays: dict[str, NDArray[Any]] = {}
     for field_ in dataclasses.fields(result):
         value = getattr(result, field_.name)
@@ -84,7 +93,7 @@ def save(store: Store, run: Run, result: Result, seconds: float) -> None:
     if isinstance(result, Trace):
         for seed, path in result.paths.items():
             arrays |= {f"paths/{seed}/{f.name}": getattr(path, f.name) for f in dataclasses.fields(path)}
-    store.save(run.id, result.kind, run.spec | {"env": run.env, "name": run.agent}, versions(), seconds, arrays)
+    return arrays
 
 
 def load(store: Store, run: Run) -> Any:
@@ -100,13 +109,37 @@ def load(store: Store, run: Run) -> Any:
     return RESULTS[kind](**fields)
 
 
+@functools.cache
 def versions() -> dict[str, str]:
     """What the results depend on, in case they ever differ."""
     packages = ("spie-rl", "numpy", "scipy", "numba", "torch")
-    found = {"python": platform.python_version()}
+    found = {"python": platform.python_version(), "processor": _processor()}
     for package in packages:
         try:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             found[package] = "unknown"
-    return found
+    return found | ({"commit": commit} if (commit := _commit()) else {})
+
+
+def _processor() -> str:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _commit() -> str:
+    """Of the sources, where they are a checkout, with a plus where they were changed since; empty where installed."""
+    root = Path(__file__).parents[2]
+    if not (root / ".git").exists():
+        return ""
+    try:
+        said = [
+            subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=True).stdout.strip()
+            for words in (("rev-parse", "--short=10", "HEAD"), ("status", "--porcelain", "-uno", "--", "spie"))
+        ]
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return said[0] + "+" * bool(said[1])

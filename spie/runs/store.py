@@ -1,18 +1,29 @@
-"""Where results are kept: one SQLite file, safe against kills, full disks and a second command at work on it."""
+"""Where results are kept: one SQLite file, safe against kills, full disks and a second command at work on it.
 
+Every row carries a hash of its content. What does not fit its hash is never handed out: it is a `StoreError` that names
+the run, and `spie repair` removes such runs, so that the same command as before runs them again.
+"""
+
+import hashlib
 import json
+import math
 import os
 import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-VERSION = 2
+from spie.engine.lanes import machine_memory
+
+VERSION = 3
+APPLICATION = int.from_bytes(b"SPIE")  # in the header of the file: SQLite's application_id
+_HEADER = b"SQLite format 3\0"
 _SCHEMA = """
 CREATE TABLE runs (
     id TEXT PRIMARY KEY,     -- hash of all that determines the result
@@ -20,21 +31,26 @@ CREATE TABLE runs (
     spec TEXT NOT NULL,      -- JSON: agent, environment, settings, steps, seeds, ...
     versions TEXT NOT NULL,  -- JSON: of spie, its engine, Python and the libraries
     seconds REAL NOT NULL,   -- how long it took
-    stored TEXT NOT NULL DEFAULT (datetime('now'))
+    cpu_seconds REAL,        -- how long processors worked on it, NULL where nobody measured
+    stored TEXT NOT NULL,    -- when, UTC
+    hash BLOB NOT NULL       -- SHA-256 of this row and of the hashes of its arrays
 ) WITHOUT ROWID;
 CREATE TABLE arrays (
     run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
     name TEXT NOT NULL,
     dtype TEXT NOT NULL,
     shape TEXT NOT NULL,     -- JSON
+    hash BLOB NOT NULL,      -- SHA-256 of all other columns, before the data so that it is read without them
     data BLOB NOT NULL,      -- zlib over the array's bytes in C order
     PRIMARY KEY (run, name)
 ) WITHOUT ROWID;
 CREATE TABLE experiments (
     name TEXT PRIMARY KEY,
-    seeds INTEGER NOT NULL   -- asked for last, shown by a report
+    seeds INTEGER NOT NULL,  -- asked for last, shown by a report
+    hash BLOB NOT NULL
 ) WITHOUT ROWID;
 """
+TABLES = ("arrays", "experiments", "runs")
 
 
 class StoreError(OSError):
@@ -46,38 +62,113 @@ def default_path() -> Path:
     return Path(os.environ.get("SPIE_RESULTS") or "results.db")
 
 
+def content_hash(*parts: Any) -> bytes:
+    """SHA-256 of values, bytes as they are and others as Python writes them, each told apart from the next."""
+    found = hashlib.sha256()
+    for part in parts:
+        data = part if isinstance(part, bytes) else repr(part).encode()
+        found.update(len(data).to_bytes(8))
+        found.update(data)
+    return found.digest()
+
+
+def unpack(dtype: str, shape: str, data: bytes) -> NDArray[Any]:
+    """An array out of its row; ValueError where the three do not fit each other."""
+    kind, sizes = np.dtype(dtype), json.loads(shape)
+    if kind.hasobject or not isinstance(sizes, list) or not all(type(n) is int and n >= 0 for n in sizes):
+        raise ValueError(f"no array is {dtype} {shape}")
+    n_bytes = math.prod(sizes) * kind.itemsize
+    if n_bytes > machine_memory():
+        raise ValueError(f"an array of {n_bytes:,} bytes is more than this machine has")
+    inflate = zlib.decompressobj()
+    content = inflate.decompress(data, n_bytes + 1)  # never more than declared, whatever the data would become
+    if len(content) != n_bytes or not inflate.eof or inflate.unused_data:
+        raise ValueError(f"the data are not {dtype} {shape}")
+    return np.frombuffer(content, kind).reshape(sizes)
+
+
 class Store:
     """Results by run id. Each call is one short transaction, so a kill loses at most the run that was under way."""
 
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = Path(path) if path is not None else default_path()
         with self._clear_errors():
+            self._refuse_foreign()
             self._connection = sqlite3.connect(self.path, timeout=60, isolation_level=None)
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = FULL")
-            self._connection.execute("PRAGMA foreign_keys = ON")
-            with self._transaction():
-                self._begin()
+            try:
+                self._refuse_version(self._pragma("user_version"))
+                if not self._pragma("page_count"):
+                    self._connection.execute(
+                        f"PRAGMA application_id = {APPLICATION}"
+                    )  # first: then it is known as ours
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                self._connection.execute("PRAGMA synchronous = FULL")
+                self._connection.execute("PRAGMA foreign_keys = ON")
+                with self._transaction():
+                    self._begin()
+            except BaseException:
+                self._connection.close()
+                raise
 
-    def _begin(self) -> None:
-        """Make the tables of a new file; refuse a file that is not ours or of another version."""
-        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-        if version == 0:
-            if self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                raise StoreError(f"{self.path} is a database, but not one of spie's; give another with --results")
-            self._script(_SCHEMA)
-        elif version > VERSION:
+    def _pragma(self, name: str) -> int:
+        value: int = self._connection.execute(f"PRAGMA {name}").fetchone()[0]
+        return value
+
+    def _refuse_foreign(self) -> None:
+        """Refuse a file that is not ours before anything is written to it."""
+        if not self.path.is_file() or not self.path.stat().st_size:
+            return
+        with self.path.open("rb") as file:
+            header = file.read(100)
+        if not header.startswith(_HEADER):
+            raise sqlite3.DatabaseError("file is not a database")
+        if int.from_bytes(header[68:72]) == APPLICATION:
+            return
+        # Before version 3 ours had no application_id: its tables tell. Nothing waits in a log that is not there.
+        unchanged = "mode=ro" if self.path.with_name(f"{self.path.name}-wal").exists() else "immutable=1"
+        with closing(sqlite3.connect(f"{self.path.absolute().as_uri()}?{unchanged}", uri=True)) as connection:
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if (version or names) and not (version and names >= {*TABLES}):
+            raise StoreError(f"{self.path} is a database, but not one of spie's; give another with --results")
+
+    def _refuse_version(self, version: int) -> None:
+        if version > VERSION:
             raise StoreError(
                 f"{self.path} was written by a newer spie (its version {version}, ours {VERSION}); update spie, "
                 "or give another file with --results"
             )
-        elif version < VERSION:
-            again = f"spie run {' '.join(self.asked_for())}" if self.asked_for() else "the same commands"
+        if version == 1:
+            asked = [name for (name,) in self._connection.execute("SELECT name FROM experiments")]
+            again = f"spie run {' '.join(asked)}" if asked else "the same commands"
             raise StoreError(
                 f"{self.path} was written by spie 0.1.0, whose runs have other ids; "
                 f"give another file with --results, or move this one away, and run again: {again}"
             )
+
+    def _begin(self) -> None:
+        """Make the tables of a new file; give those of version 2 the hashes that they lack."""
+        version = self._pragma("user_version")
+        if version == VERSION:
+            return
+        if version == 2:
+            for table in TABLES:
+                self._connection.execute(f"ALTER TABLE {table} RENAME TO old_{table}")
+        self._script(_SCHEMA)
+        if version == 2:
+            self._copy_version_2()
+        self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
         self._connection.execute(f"PRAGMA user_version = {VERSION}")
+
+    def _copy_version_2(self) -> None:
+        rows = self._connection.execute("SELECT id, kind, spec, versions, seconds, NULL, stored FROM old_runs")
+        for row in rows.fetchall():
+            found = self._connection.execute("SELECT name, dtype, shape, data FROM old_arrays WHERE run = ?", row[:1])
+            self._insert(row, [(row[0], *array) for array in found.fetchall()])
+        for name, seeds in self._connection.execute("SELECT name, seeds FROM old_experiments").fetchall():
+            self._note(name, seeds)
+        for table in TABLES:
+            self._connection.execute(f"DROP TABLE old_{table}")
 
     def _script(self, text: str) -> None:
         for statement in text.split(";"):  # executescript would commit half-way
@@ -124,6 +215,7 @@ class Store:
         versions: Mapping[str, str],
         seconds: float,
         arrays: Mapping[str, NDArray[Any]],
+        cpu_seconds: float | None = None,
     ) -> None:
         """Store a run whole, or not at all. A run that is there already stays as it is."""
         rows = []
@@ -132,48 +224,99 @@ class Store:
                 raise ValueError(f"{name} is an array of Python objects, which cannot be stored; store plain numbers")
             data = zlib.compress(np.ascontiguousarray(array).tobytes(), 1)
             rows.append((run_id, name, array.dtype.str, json.dumps(array.shape), data))
+        texts = (json.dumps(spec, sort_keys=True), json.dumps(versions, sort_keys=True))
+        times = (float(seconds), cpu_seconds, datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S"))
         with self._clear_errors(), self._transaction():
-            if self._connection.execute("SELECT 1 FROM runs WHERE id = ?", (run_id,)).fetchone():
-                return
-            self._connection.execute(
-                "INSERT INTO runs (id, kind, spec, versions, seconds) VALUES (?, ?, ?, ?, ?)",
-                (run_id, kind, json.dumps(spec, sort_keys=True), json.dumps(versions, sort_keys=True), seconds),
-            )
-            self._connection.executemany("INSERT INTO arrays VALUES (?, ?, ?, ?, ?)", rows)
+            if not self._connection.execute("SELECT 1 FROM runs WHERE id = ?", (run_id,)).fetchone():
+                self._insert((run_id, kind, *texts, *times), rows)
+
+    def _insert(self, row: tuple[Any, ...], arrays: list[tuple[Any, ...]]) -> None:
+        """A run and its arrays, (run, name, dtype, shape, data) each, with the hashes of all."""
+        hashed = [(*array[:4], content_hash(*array), array[4]) for array in sorted(arrays)]
+        whole = content_hash(*row, *(array[4] for array in hashed))
+        self._connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*row, whole))
+        self._connection.executemany("INSERT INTO arrays VALUES (?, ?, ?, ?, ?, ?)", hashed)
+
+    def _row(self, run_id: str) -> tuple[Any, ...]:
+        """The row of a run, which fits its hash."""
+        with self._clear_errors():
+            row = self._connection.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone()
+            hashes = self._connection.execute("SELECT hash FROM arrays WHERE run = ? ORDER BY name", (run_id,))
+            parts = [part for (part,) in hashes.fetchall()]
+        if row is None:
+            raise KeyError(run_id)
+        if content_hash(*row[:-1], *parts) != row[-1]:
+            raise self._damaged(run_id)
+        return tuple(row)
+
+    def _damaged(self, run_id: str) -> StoreError:
+        name = f" --results {self.path}" if self.path != default_path() else ""
+        return StoreError(
+            f"{self.path}: the stored run {run_id} is damaged; remove it with spie repair{name}, "
+            "then run the same command as before, which runs it again"
+        )
 
     def load(self, run_id: str) -> tuple[str, dict[str, NDArray[Any]]]:
         """The kind and the arrays of a stored run."""
+        kind = self._row(run_id)[1]
         with self._clear_errors():
-            found = self._connection.execute("SELECT kind FROM runs WHERE id = ?", (run_id,)).fetchone()
             rows = self._connection.execute(
-                "SELECT name, dtype, shape, data FROM arrays WHERE run = ?", (run_id,)
+                "SELECT run, name, dtype, shape, hash, data FROM arrays WHERE run = ?", (run_id,)
             ).fetchall()
-        if found is None:
-            raise KeyError(run_id)
-        return found[0], {
-            name: np.frombuffer(zlib.decompress(data), np.dtype(dtype)).reshape(json.loads(shape))
-            for name, dtype, shape, data in rows
-        }
+        arrays = {}
+        for *names, found, data in rows:
+            if content_hash(*names, data) != found:
+                raise self._damaged(run_id)
+            try:
+                arrays[names[1]] = unpack(names[2], names[3], data)
+            except (ValueError, TypeError, MemoryError, zlib.error) as error:
+                raise self._damaged(run_id) from error
+        return kind, arrays
 
     def info(self, run_id: str) -> dict[str, Any]:
-        """What is known about a stored run: spec, versions, seconds, when."""
-        with self._clear_errors():
-            row = self._connection.execute(
-                "SELECT spec, versions, seconds, stored FROM runs WHERE id = ?", (run_id,)
-            ).fetchone()
-        if row is None:
-            raise KeyError(run_id)
-        return {"spec": json.loads(row[0]), "versions": json.loads(row[1]), "seconds": row[2], "stored": row[3]}
+        """What is known about a stored run: spec, versions, seconds, seconds of processors, when."""
+        _, _, spec, versions, seconds, cpu_seconds, stored, _ = self._row(run_id)
+        times = {"seconds": seconds, "cpu_seconds": cpu_seconds, "stored": stored}
+        return {"spec": json.loads(spec), "versions": json.loads(versions)} | times
 
     def ask_for(self, experiment: str, seeds: int) -> None:
         """Note that an experiment is wanted, and with how many seeds."""
         with self._clear_errors(), self._transaction():
-            self._connection.execute("INSERT OR REPLACE INTO experiments VALUES (?, ?)", (experiment, seeds))
+            self._note(experiment, seeds)
+
+    def _note(self, experiment: str, seeds: int) -> None:
+        row = (experiment, seeds, content_hash(experiment, seeds))
+        self._connection.execute("INSERT OR REPLACE INTO experiments VALUES (?, ?, ?)", row)
 
     def asked_for(self) -> dict[str, int]:
         """The experiments wanted, and with how many seeds."""
         with self._clear_errors():
-            return dict(self._connection.execute("SELECT name, seeds FROM experiments").fetchall())
+            rows = self._connection.execute("SELECT name, seeds, hash FROM experiments").fetchall()
+        for name, seeds, found in rows:
+            if content_hash(name, seeds) != found:
+                raise StoreError(f"{self.path}: the list of experiments is damaged; mend it with spie repair")
+        return {name: seeds for name, seeds, _ in rows}
+
+    def repair(self) -> tuple[int, list[str]]:
+        """Remove what does not fit its hash. Returns how many runs are sound, and the ids of those removed."""
+        with self._clear_errors():
+            ids = [run_id for (run_id,) in self._connection.execute("SELECT id FROM runs").fetchall()]
+            damaged = [run_id for run_id in ids if not self._sound(run_id)]
+            noted = self._connection.execute("SELECT name, seeds, hash FROM experiments").fetchall()
+            with self._transaction():
+                for run_id in damaged:
+                    self._connection.execute("DELETE FROM runs WHERE id = ?", (run_id,))
+                for name, seeds, found in noted:
+                    if content_hash(name, seeds) != found:
+                        self._connection.execute("DELETE FROM experiments WHERE name = ?", (name,))
+        return len(ids) - len(damaged), list(map(str, damaged))
+
+    def _sound(self, run_id: str) -> bool:
+        try:
+            self.load(run_id)
+        except (StoreError, KeyError):
+            return False
+        return True
 
     def close(self) -> None:
         self._connection.close()

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from spie.tasks.base import Kind
 from spie.tasks.draw import draw, write
+from spie.tasks.layout import Layout, cells_layout, moves, nodes_layout
 
 DENSE_STATES = 5000  # transition() is dense up to here: 200 MB
 DENSE_BYTES = 2e9  # P is refused above
@@ -38,6 +39,7 @@ class MDP:
     labels: tuple[str, ...] = ()  # one per state; default "0", "1", ...
     cells: NDArray[np.int32] | None = None  # (row, column) of each state on a grid [S, 2]
     shape: tuple[int, int] | None = None  # (rows, columns) of that grid
+    places: Layout | None = None  # where states lie; None: found from cells and moves when asked for, see `layout`
 
     def __post_init__(self) -> None:
         successors = np.asarray(self.next)
@@ -102,7 +104,7 @@ class MDP:
             self._refuse(f"episodes_per_phase is {self.episodes_per_phase}; give 0 (never) or more")
 
     def _place_states(self, S: int) -> None:
-        """Labels and cells, which are for people."""
+        """Labels, cells and places, which are for people."""
         labels = tuple(self.labels) or tuple(map(str, range(S)))
         if len(labels) != S:
             self._refuse(f"{len(labels)} labels for {S} states")
@@ -114,6 +116,8 @@ class MDP:
             for (s,) in _first(((cells < 0) | (cells >= self.shape)).any(axis=1)):
                 self._refuse(f"cell {tuple(cells[s].tolist())} of state {s} is outside the {self.shape} grid")
             self._freeze("cells", cells)
+        if self.places is not None and len(self.places.positions) != S:
+            self._refuse(f"{len(self.places.positions)} positions for {S} states")
 
     def _refuse(self, why: str) -> NoReturn:
         raise ValueError(f"{self.name}: {why}")
@@ -137,6 +141,19 @@ class MDP:
             digest.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
         digest.update(str(self.episodes_per_phase).encode())
         return digest.hexdigest()[:24]
+
+    @functools.cached_property
+    def layout(self) -> Layout:
+        """Where the states lie, walls and one-way doors between them; no part of the digest.
+
+        As given; else by the cells of a grid; else states that are joined by moves lie close to each other.
+        """
+        if self.places is not None:
+            return self.places
+        pairs = moves(self.next, self.prob)
+        if self.cells is None:
+            return nodes_layout(pairs, self.n_states)
+        return cells_layout("square", self.cells[:, ::-1], pairs)
 
     @property
     def n_states(self) -> int:

@@ -118,7 +118,7 @@ def test_a_file_of_a_newer_version_is_refused(tmp_path):
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version = 99")
     connection.close()
-    with pytest.raises(StoreError, match=r"newer spie \(its version 99, ours 2\); update spie"):
+    with pytest.raises(StoreError, match=r"newer spie \(its version 99, ours 3\); update spie"):
         Store(path)
 
 

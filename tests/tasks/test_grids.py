@@ -206,7 +206,11 @@ def test_a_grid_is_a_task_by_the_name_text_or_file_of_its_map(tmp_path: Path) ->
         ("of-smal", {}, 'no task, map or file "of-smal"; did you mean "of-small"? Known: '),
         ("nowhere.txt", {}, 'no task, map or file "nowhere.txt". Known: '),
         ("of-small", {"tusk": "goal"}, 'no option of of-small "tusk"; did you mean "task"? Known: '),
-        ("of-small", {"task": "gaol"}, 'no task "gaol"; did you mean "goal"? Known: explore, goal, moving-goal'),
+        (
+            "of-small",
+            {"task": "gaol"},
+            'no task "gaol"; did you mean "goal"? Known: explore, goal, moving-goal, trials',
+        ),
         ("S..\nx..", {}, 'map: unknown character "x" in line 2, column 1; known: '),
     ],
 )
@@ -237,15 +241,14 @@ def refused(message: str) -> "pytest.RaisesExc[ValueError]":
             "S..\n.x.",
             "explore",
             'map: unknown character "x" in line 2, column 2; '
-            "known: # wall, . or space free, S start, G goal, 1-9 later goals",
+            "known: # wall, . or space free, S start, G goal, 1-9 later goals, a-h ends of a trial",
         ),
         (
             "S.0",
             "explore",
             'map: unknown character "0" in line 1, column 3; '
-            "known: # wall, . or space free, S start, G goal, 1-9 later goals",
+            "known: # wall, . or space free, S start, G goal, 1-9 later goals, a-h ends of a trial",
         ),
-        ("S.\n.S", "explore", 'map: two "S", at row 0, column 0 and row 1, column 1; one at most'),
         ("SG\n.G", "explore", 'map: two "G", at row 0, column 1 and row 1, column 1; one at most'),
         ("SG11", "explore", 'map: two "1", at row 0, column 2 and row 0, column 3; one at most'),
         ("SG13", "explore", "map: goal 3 without goal 2; number later goals 1, 2, ..."),
@@ -257,8 +260,8 @@ def refused(message: str) -> "pytest.RaisesExc[ValueError]":
         ("S.G#1", "moving-goal", "map: goal 1 at row 0, column 4 cannot be reached from row 0, column 0"),
         ("..G#.", "goal", "map: goal G at row 0, column 2 cannot be reached from row 0, column 4"),
         ("#G#", "goal", "map: no cell to start from beside the goals"),
-        ("S.G", "gaol", 'no task "gaol"; did you mean "goal"? Known: explore, goal, moving-goal'),
-        ("S.G", "swim", 'no task "swim". Known: explore, goal, moving-goal'),
+        ("S.G", "gaol", 'no task "gaol"; did you mean "goal"? Known: explore, goal, moving-goal, trials'),
+        ("S.G", "swim", 'no task "swim". Known: explore, goal, moving-goal, trials'),
     ],
 )
 def test_a_bad_map_or_task_is_refused_with_its_place(text: str, task: str, message: str) -> None:

@@ -1,0 +1,347 @@
+"""Results that ship with the package: what long runs found, for readers who do not run them.
+
+An experiment says in its own file what it ships. `ships` is called as `section` is, once the experiment is finished,
+and gives parts of a section: `Table`, `Text` and `CurvePanels`, numbers and curves only. Often it is `section` itself:
+
+    register_experiment(Experiment("tuned", "...", section, runs, seeds=1000, ships=section))
+
+    spie run tuned --ship     # runs what is missing, then writes spie/results/tuned.json
+    spie run tuned --check    # runs a random tenth of it again: the same bits, or at least within the intervals?
+
+With a budget in frames, `spie run table2 --frames 1000000 --ship` writes a file of its own, `table2@1000000.json`. The
+page shows a file, marked with the day and the commit, beside what the user ran, and the verdicts on the experiment's
+claims count where the user has none. All files together stay below `MOST_BYTES`.
+
+A file holds its format, the experiment, seeds, settings and a digest of every run, the packages, processors and hours
+that made them, and the SHA-256 of all that. One that does not fit its hash is refused. Where an agent has a newer
+version, or the experiment other runs, the file is shown as not run again since, and counts in no verdict.
+"""
+
+import dataclasses
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spie import stats
+from spie.agents.base import identity
+from spie.files import write_whole
+from spie.paper.claims import NOT_RUN, Claim, Judgement, judge
+from spie.paper.experiment import Experiment
+from spie.paper.registry import claims as all_claims
+from spie.paper.registry import experiment_of
+from spie.paper.results import Results
+from spie.paper.sections import Curve, CurvePanels, Panel, Row, SectionPart, Span, Table, Text
+from spie.runs.run import Run, arrays_of, load
+from spie.runs.store import content_hash
+from spie.trace import Result, Scores
+
+FORMAT = 1  # raised when a file says what an older spie would misread
+FOLDER = Path(__file__).parents[1] / "results"
+MOST_BYTES = 2_000_000  # of all files
+SAME, WITHIN, DIFFERS = "the same bits", "within the intervals", "differs"
+
+
+# Parts of a section as plain values, and back
+
+
+def encode(part: SectionPart) -> dict[str, Any]:
+    """A part as JSON has it."""
+    if isinstance(part, Table):
+        rows = [[row.kind, *map(_plain, row.values)] for row in part.rows]
+        return {"table": part.caption, "columns": list(part.columns), "rows": rows, "texts": part.texts}
+    if isinstance(part, Text):
+        return {"text": part.title, "lines": list(part.lines)}
+    if isinstance(part, CurvePanels):
+        panels = [
+            panel._asdict()
+            | {"horizontal": {name: float(y) for name, y in panel.horizontal.items()}}
+            | {"vertical": [float(x) for x in panel.vertical]}
+            | {"curves": {name: [_rounded(column) for column in curve] for name, curve in panel.curves.items()}}
+            for panel in part.panels
+        ]
+        return {"panels": panels, "caption": part.caption}
+    raise TypeError(f"a {type(part).__name__} does not ship; give tables, texts and curves")
+
+
+def decode(values: Mapping[str, Any]) -> Table | Text | CurvePanels:
+    """The part that `encode` was given."""
+    if "table" in values:
+        rows = [Row([_value(value) for value in row], kind) for kind, *row in values["rows"]]
+        return Table(values["table"], values["columns"], rows, values["texts"])
+    if "text" in values:
+        return Text(values["text"], values["lines"])
+    panels = []
+    for panel in values["panels"]:
+        curves = {name: Curve(*(np.array(c, np.float64) for c in curve)) for name, curve in panel["curves"].items()}
+        panels.append(Panel(**panel | {"curves": curves}))
+    return CurvePanels(values["caption"], panels)
+
+
+def _plain(value: Any) -> Any:
+    """A cell of a table: text, a number, None for no number."""
+    if isinstance(value, Span):
+        return {"span": value.text, "columns": value.columns}
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
+
+
+def _value(value: Any) -> Any:
+    return Span(value["span"], value["columns"]) if isinstance(value, dict) else value
+
+
+def _rounded(values: Any) -> list[float | None]:
+    """A curve with six digits that count; None where it has no number."""
+    return [float(f"{x:.6g}") if math.isfinite(x) else None for x in np.asarray(values, np.float64)]
+
+
+# A file
+
+
+@dataclass(frozen=True, eq=False)
+class Shipped:
+    """What a file says, once its hash has been found to fit."""
+
+    content: Mapping[str, Any]
+
+    @property
+    def experiment(self) -> Experiment:
+        return experiment_of(self.content["experiment"])
+
+    @property
+    def seeds(self) -> int:
+        return int(self.content["seeds"])
+
+    @property
+    def mark(self) -> str:
+        """Where it comes from: "run on 2026-11-18, commit 0123456789"."""
+        commits = self.content["commits"]
+        return f"run on {self.content['date']}, {'commit' if len(commits) == 1 else 'commits'} {', '.join(commits)}"
+
+    @property
+    def facts(self) -> str:
+        """How it was made."""
+        runs, hours = len(self.content["runs"]), self.content["cpu_hours"]
+        made = f"{runs:,} runs, {hours:.3g} CPU hours on {', '.join(self.content['processors'])}"
+        return f"{made}, spie {', '.join(self.content['spie'])}"
+
+    @cached_property
+    def parts(self) -> list[Table | Text | CurvePanels]:
+        return [decode(part) for part in self.content["section"]]
+
+    @cached_property
+    def ids(self) -> set[str]:
+        """Of its runs."""
+        return {entry["id"] for entry in self.content["runs"]}
+
+    @cached_property
+    def stale(self) -> str:
+        """Why it says nothing about today's agents; empty where it does."""
+        today = self.experiment.runs(self.seeds)
+        versions, made = agent_versions(today), self.content["agents"]
+        for agent, version in made.items():
+            if versions.get(agent, version) != version:
+                return f"made by version {version} of {agent}, not run again since"
+        known = {run["id"] for run in self.content["runs"]}
+        return (
+            "" if known >= {run.id for run in today} else "made with other settings than today's, not run again since"
+        )
+
+    def confirm(self, run: Run, result: Result) -> str:
+        """What a run that was run again says about the file: SAME, WITHIN or DIFFERS."""
+        entry = next(entry for entry in self.content["runs"] if entry["id"] == run.id)
+        if digest(result) == entry["digest"]:
+            return SAME
+        again = measured(self.experiment, run, result)
+        if None in (again["low"], again["high"], entry["low"], entry["high"]):
+            return WITHIN if again["mean"] == entry["mean"] else DIFFERS
+        return WITHIN if again["low"] <= entry["high"] and entry["low"] <= again["high"] else DIFFERS
+
+    def judged(self, judgement: Judgement) -> Judgement:
+        """A claim that the user's results do not judge, by the results that ship; else as it was."""
+        found = self.content["claims"].get(judgement.claim.id)
+        if judgement.verdict != NOT_RUN or found is None or self.stale or found["claim"] != _said(judgement.claim):
+            return judgement
+        reason = f"{found['reason']} (as shipped: {self.mark})"
+        return dataclasses.replace(judgement, figure=found["figure"], verdict=found["verdict"], reason=reason)
+
+
+def _said(claim: Claim) -> list[str]:
+    return [claim.text, claim.measured]
+
+
+def agent_versions(runs: Iterable[Run]) -> dict[str, int]:
+    """The agents of some runs and their versions; of a search, those that it tries."""
+    found = {}
+    for run in runs:
+        known = identity(run.settings)
+        known = known["settings"].get("base", known)
+        found[known["agent"]] = known["version"]
+    return found
+
+
+def path_of(key: str) -> Path:
+    return FOLDER / f"{key}.json"
+
+
+def read(path: Path) -> Shipped:
+    """A file of ours; ValueError where it is damaged, of a newer format, or of an experiment that nobody knows."""
+    refused = f"{path} is refused: "
+    try:
+        file = json.loads(path.read_bytes())
+        content, claimed = file["content"], file["sha256"]
+        format_ = content["format"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise ValueError(f"{refused}it is no results file; install spie again, or make it again with --ship") from None
+    if _hash(content) != claimed:
+        raise ValueError(
+            f"{refused}its content does not fit its hash; install spie again, or make it again with --ship"
+        )
+    if format_ > FORMAT:
+        raise ValueError(f"{refused}it has format {format_}, this spie reads up to {FORMAT}; update spie")
+    try:
+        experiment_of(content["experiment"])
+    except ValueError as error:
+        raise ValueError(f"{refused}{error}") from None
+    return Shipped(content)
+
+
+def _hash(content: Any) -> str:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def find(key: str) -> Shipped | None:
+    """What ships of an experiment; None where nothing does."""
+    return read(path_of(key)) if path_of(key).exists() else None
+
+
+def available() -> tuple[dict[str, Shipped], list[str]]:
+    """All that ships, by the key of the experiment, and a line for each file that is refused."""
+    found, problems = {}, []
+    for path in sorted(FOLDER.glob("*.json")):
+        try:
+            shipped = read(path)
+            found[shipped.experiment.key] = shipped
+        except ValueError as error:
+            problems.append(str(error))
+    return found, problems
+
+
+# Making one
+
+
+def ship(experiment: Experiment, results: Results) -> Path:
+    """Write the file of an experiment that is finished in the results; returns where it is."""
+    if experiment.ships is None:
+        raise ValueError(f"{experiment.name} does not say what it ships; give its Experiment ships=section or the like")
+    if not results.finished(experiment.key):
+        raise ValueError(f"{experiment.key} is not finished; run it first, without --ship")
+    content = summary(experiment, results, experiment.ships(experiment, results))
+    text = json.dumps({"sha256": _hash(content), "content": content}, sort_keys=True, separators=(",", ":")) + "\n"
+    path = path_of(experiment.key)
+    others = sum(other.stat().st_size for other in FOLDER.glob("*.json") if other != path)
+    if others + len(text) > MOST_BYTES:
+        most = f"{MOST_BYTES:,} bytes, and the other files have {others:,}"
+        raise ValueError(f"{path.name} would have {len(text):,} bytes; all files may have {most}: ship less")
+    FOLDER.mkdir(exist_ok=True)
+    write_whole(path, text)
+    return path
+
+
+def summary(experiment: Experiment, results: Results, parts: Sequence[SectionPart]) -> dict[str, Any]:
+    """What the file of an experiment says."""
+    runs = results.runs(experiment.key)
+    infos = [results.store.info(run.id) for run in runs]
+    versions = [info["versions"] for info in infos]
+    # Where processors were not measured, the time that passed is the least that they took.
+    seconds = sum(info["cpu_seconds"] or info["seconds"] for info in infos)
+    judgements = judge(results, experiment.claims, all_claims())
+    return {
+        "format": FORMAT,
+        "experiment": experiment.key,
+        "title": experiment.title,
+        "seeds": results.seeds[experiment.key],
+        "date": max(info["stored"] for info in infos)[:10],
+        "spie": sorted({one["spie-rl"] for one in versions}),
+        "commits": sorted({one.get("commit", "unknown") for one in versions}),
+        "processors": sorted({one.get("processor", "unknown") for one in versions}),
+        "packages": [dict(one) for one in sorted({tuple(sorted(one.items())) for one in versions})],
+        "agents": agent_versions(runs),
+        "cpu_hours": round(seconds / 3600, 4),
+        "runs": [_entry(experiment, run, load(results.store, run)) for run in runs],
+        "claims": {
+            j.claim.id: {"figure": j.figure, "verdict": j.verdict, "reason": j.reason, "claim": _said(j.claim)}
+            for j in judgements
+        },
+        "section": [encode(part) for part in parts],
+    }
+
+
+def _entry(experiment: Experiment, run: Run, result: Result) -> dict[str, Any]:
+    """A run: what it was, a digest of its bits, and what was measured."""
+    names = {"env": run.env, "agent": run.agent, "variant": dict(run.variant), "role": run.role}
+    known = {name: value for name, value in run.spec.items() if name not in ("agent", "seeds", "format")}
+    seeds = run.seeds if isinstance(run.seeds, int) else _range(run.seeds)
+    what = {"id": run.id, "spec": known | {"seeds": seeds}, "digest": digest(result)}
+    return what | names | measured(experiment, run, result)
+
+
+def _range(seeds: Sequence[int]) -> Any:
+    """Seeds in a row as the first and how many."""
+    row = [int(seed) for seed in seeds]
+    return {"first": row[0], "n": len(row)} if row == list(range(row[0], row[0] + len(row))) else row
+
+
+def digest(result: Result) -> str:
+    """Of every number of a result: the same bits have the same digest, and nothing else has."""
+    arrays = sorted((name, a) for name, a in arrays_of(result).items() if a.dtype.kind != "U")
+    return content_hash(*(x for name, a in arrays for x in (name, a.dtype.str, a.shape, a.tobytes()))).hex()[:32]
+
+
+def measured(experiment: Experiment, run: Run, result: Result) -> dict[str, Any]:
+    """The measure of a run and its 95 % interval; of a search, the mean over all of its settings."""
+    if isinstance(result, Scores):
+        what, values = "score of the search", result.values.mean(axis=0)
+    else:
+        what, values = experiment.measure(run, result)
+    found = stats.estimate(values)
+    names = ("n", "mean", "sd", "low", "high")
+    return {"measure": what} | {name: _plain(vars(found)[name]) for name in names}
+
+
+# Checking one
+
+
+def recorded_runs(shipped: Shipped) -> dict[str, Run]:
+    """The runs of a file that can be had without its results, by id.
+
+    What follows from a search is planned as if all settings had done alike; the settings that the file has for such a
+    run are put in, and it is the same run if it has the same id.
+    """
+    experiment, recorded = shipped.experiment, {entry["id"]: entry for entry in shipped.content["runs"]}
+    planned = experiment.runs(shipped.seeds)
+    for follow in experiment.then:
+        planned += follow(shipped.seeds, _all_alike)
+    found = {run.id: run for run in planned if run.id in recorded}
+    places = {(run.env, run.agent, *sorted(run.variant.items())): run for run in planned if run.role != "search"}
+    for run_id, entry in recorded.items():
+        place = places.get((entry["env"], entry["agent"], *sorted(entry["variant"].items())))
+        if run_id not in found and entry["role"] != "search" and place is not None:
+            run = dataclasses.replace(place, settings=type(place.settings)(**entry["spec"]["settings"]))
+            if run.id == run_id:
+                found[run_id] = run
+    return found
+
+
+def _all_alike(run: Run) -> Scores:
+    seeds = np.arange(run.seeds) if isinstance(run.seeds, int) else np.array(run.seeds)
+    return Scores(seeds, np.zeros((run.settings.n_settings, len(seeds))))

@@ -1,0 +1,345 @@
+import dataclasses
+import json
+import re
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import spie as library
+from made_up import SEEDS, a_trace, fill, shorten_search
+from spie.agents.base import Agent
+from spie.page import report
+from spie.paper import comparison, shipped
+from spie.paper.claims import Claim, Evidence, judge
+from spie.paper.contenders import Contender
+from spie.paper.experiment import Experiment
+from spie.paper.registry import EXPERIMENTS, get_experiment, register_experiment
+from spie.paper.results import Results
+from spie.paper.sections import Curve, CurvePanels, Maps, Panel, Row, Span, Table, Text
+from spie.runs.backends import execute
+from spie.runs.run import Run
+from spie.runs.store import Store
+
+PARTS = (
+    Table(
+        "a table", ("agent", "mean", "verdict"), [Row(("sr", 1.25, None), "control"), Row(("x", Span("none", 2)))], 1
+    ),
+    Text("", ["a line", "another <b>"]),
+    CurvePanels(
+        "curves",
+        [Panel("one", {"sr": Curve(*np.arange(8.0).reshape(4, 2))}, "x", "y", {"best": 2.0}, (1.0,), "x")],
+    ),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Quick(Agent):
+    """Earns what its settings say, a little less with every seed."""
+
+    version: ClassVar[int] = 1
+    reward: float = 1.0
+
+    def run(self, task, steps, seeds, **_):
+        return a_trace(np.zeros((seeds, 3)), total_reward=self.reward - 0.01 * np.arange(seeds))
+
+
+def runs(seeds):
+    return [Run("riverswim", f"quick-{i}", Quick(reward=float(i)), library.riverswim(), 10, seeds) for i in range(12)]
+
+
+def earned(found):
+    mean = float(found(Contender("quick", "quick-3"), "riverswim").total_reward.mean())
+    return [Evidence("earned", mean, mean - 0.1, mean + 0.1, floor=1.0)]
+
+
+def section(experiment, results):
+    means = [
+        Row((name, float(trace.total_reward.mean())))
+        for name, (_, trace) in results.found("quick")["riverswim"].items()
+    ]
+    return [Table("what they earned", ("agent", "mean"), means), *PARTS]
+
+
+CLAIM = Claim("quick-claim", "Section 4", "", "It earns.", "the mean: above 1", earned)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """What ships lies in an empty folder, and an experiment more is known."""
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path / "shipped")
+    monkeypatch.setattr(Quick, "version", 1)
+    with EXPERIMENTS.restored():
+        quick = Experiment("quick", "Quick", section, runs, seeds=SEEDS, claims=(CLAIM,), ships=section)
+        register_experiment(quick)
+        yield tmp_path / "shipped"
+
+
+@pytest.fixture
+def file(folder, tmp_path):
+    """A file that ships."""
+    with Store(tmp_path / "made.db") as store:
+        store.ask_for("quick", SEEDS)
+        list(execute(runs(SEEDS), store))
+        return shipped.ship(get_experiment("quick"), Results(store))
+
+
+@pytest.fixture
+def short_page(monkeypatch):
+    """The other experiments are not on the page, so that it is drawn at once."""
+    monkeypatch.setattr(report.registry, "experiments", lambda: [get_experiment("quick")])
+    monkeypatch.setattr(report.registry, "claims", lambda: [CLAIM])
+    monkeypatch.setattr(comparison, "experiments", list)
+
+
+@pytest.fixture
+def results(tmp_path):
+    """Of a user who has run nothing."""
+    with Store(tmp_path / "mine.db") as store:
+        yield Results(store)
+
+
+def same(a, b):
+    """Whether two parts say the same; lists and tuples are alike."""
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    return np.array_equal(a, b)
+
+
+def test_parts_come_back_as_they_were():
+    for part in PARTS:
+        again = shipped.decode(json.loads(json.dumps(shipped.encode(part))))
+        assert type(again) is type(part)
+        assert same(again, part)
+
+
+def test_numbers_that_json_does_not_have_are_dashes_and_words():
+    table = Table("", ("a",), [Row((np.float64("nan"), np.inf, np.int64(3), np.float32(0.5)))])
+    assert shipped.decode(shipped.encode(table)).rows[0].values == [None, "inf", 3, 0.5]
+    curve = Curve(np.array([1.0]), *[np.array([np.nan])] * 3)
+    (panel,) = shipped.decode(shipped.encode(CurvePanels("", [Panel("", {"a": curve}, "", "")]))).panels
+    assert np.isnan(panel.curves["a"].mean).all()
+
+
+def test_pictures_do_not_ship():
+    with pytest.raises(TypeError, match="a Maps does not ship; give tables, texts and curves"):
+        shipped.encode(Maps("", {}))
+
+
+def test_a_file_says_how_it_was_made(file):
+    content = json.loads(file.read_text())["content"]
+    assert content["experiment"] == "quick"
+    assert content["seeds"] == SEEDS
+    assert content["agents"] == {"Quick": 1}
+    assert content["cpu_hours"] >= 0
+    assert content["commits"]
+    assert content["processors"]
+    assert content["spie"] == [library.__version__]
+    assert [run["spec"]["settings"] for run in content["runs"]][:3] == [{"reward": 0.0}, {}, {"reward": 2.0}]
+    assert content["runs"][2]["mean"] == pytest.approx(2 - 0.01 * (SEEDS - 1) / 2)
+    assert re.fullmatch(r"run on \d{4}-\d\d-\d\d, commits? \w+\+?", shipped.read(file).mark)
+
+
+def damage(file, how):
+    text = file.read_text()
+    if how == "half":
+        file.write_text(text[: len(text) // 2])
+    elif how == "bits":
+        file.write_bytes(b"\xff\xfe" * 50)
+    elif how == "list":
+        file.write_text("[1, 2]")
+    elif how == "deep":
+        file.write_text("[" * 200_000)
+    else:
+        whole = json.loads(text)
+        if how == "number":
+            whole["content"]["runs"][0]["mean"] += 1e-9
+        else:
+            whole["content"] |= {"newer": {"format": 2}, "unknown": {"experiment": "quack"}}[how]
+            whole["sha256"] = shipped._hash(whole["content"])
+        file.write_text(json.dumps(whole))
+
+
+REFUSALS = {
+    "half": "it is no results file; install spie again, or make it again with --ship",
+    "bits": "it is no results file; install spie again, or make it again with --ship",
+    "list": "it is no results file; install spie again, or make it again with --ship",
+    "deep": "it is no results file; install spie again, or make it again with --ship",
+    "number": "its content does not fit its hash; install spie again, or make it again with --ship",
+    "newer": "it has format 2, this spie reads up to 1; update spie",
+    "unknown": 'no experiment "quack"; did you mean "quick"?',
+}
+
+
+@pytest.mark.parametrize(("how", "why"), REFUSALS.items())
+def test_a_file_that_cannot_be_trusted_is_refused_in_one_line(file, spie, how, why):
+    damage(file, how)
+    assert shipped.available()[0] == {}
+    (line,) = shipped.available()[1]
+    assert line.startswith(f"{file} is refused: {why}")
+    code, out, err = spie("run", "quick", "--check")
+    assert (code, out, err) == (2, "", f"spie: {line}\n")
+
+
+@pytest.mark.usefixtures("short_page")
+def test_the_page_shows_what_ships_where_nothing_was_run(file, results):
+    text = page_section(results)
+    assert "not run" in text
+    assert f'<details class="shipped" open><summary>Shipped with spie: {shipped.read(file).mark}</summary>' in text
+    assert "12 runs" in text
+    assert "<code>spie run quick --check</code>" in text
+    assert "what they earned" in text
+    assert "another &lt;b&gt;" in text
+    assert text.count("<svg") == 1
+
+
+def page_section(results):
+    return report.page(results).split('<section id="quick">')[1].split("</section>")[0]
+
+
+@pytest.mark.usefixtures("short_page")
+def test_the_users_own_runs_stand_first_and_say_whether_the_bits_are_the_same(file, results):
+    list(execute(runs(SEEDS), results.store))
+    results.store.ask_for("quick", SEEDS)
+    text = page_section(Results(results.store))
+    assert '<details class="shipped"><summary>' in text
+    assert "The runs above are these: 12 of 12 came out with the same bits" in text
+    assert text.count("what they earned") == 2  # caption and label of one table
+
+
+@pytest.mark.usefixtures("short_page")
+def test_other_seeds_of_the_user_stand_beside_what_ships(file, results):
+    list(execute(runs(3), results.store))
+    results.store.ask_for("quick", 3)
+    text = page_section(Results(results.store))
+    assert "came out with the same bits" not in text
+    assert text.count("what they earned") == 4
+
+
+def verdict(results):
+    judgements = judge(results, [CLAIM])
+    return shipped.find("quick").judged(judgements[0])
+
+
+def test_a_claim_that_the_user_did_not_judge_is_judged_by_what_ships(file, results):
+    found = verdict(results)
+    assert found.verdict == "reproduced"
+    assert found.reason == f"holds (as shipped: {shipped.read(file).mark})"
+    assert "earned: 2.9" in found.figure
+
+
+def test_the_users_own_verdict_comes_before_what_ships(file, results):
+    results.store.ask_for("quick", 11)
+    list(execute(runs(11), results.store))
+    assert verdict(Results(results.store)).reason == "holds"
+
+
+@pytest.mark.usefixtures("short_page")
+def test_a_file_of_an_older_agent_is_shown_as_such_and_counts_in_no_verdict(file, results, monkeypatch, spie):
+    monkeypatch.setattr(Quick, "version", 2)
+    said = "made by version 1 of Quick, not run again since"
+    assert said in page_section(results)
+    assert verdict(results).verdict == "not run"
+    assert spie("run", "quick", "--check") == (
+        2, "", f"spie: what ships of quick cannot be checked: {said}; run it again with --ship\n"
+    )  # fmt: skip
+
+
+def test_a_file_of_other_runs_than_todays_counts_in_no_verdict(file, results):
+    with EXPERIMENTS.restored():
+        del EXPERIMENTS._values["quick"]
+        more = Experiment("quick", "Quick", section, lambda seeds: [*runs(seeds)[:1], longer(seeds)], claims=(CLAIM,))
+        register_experiment(more)
+        assert shipped.find("quick").stale == "made with other settings than today's, not run again since"
+        assert verdict(results).verdict == "not run"
+
+
+def longer(seeds):
+    return dataclasses.replace(runs(seeds)[0], steps=11)
+
+
+def test_a_claim_that_now_says_something_else_is_not_judged_by_what_ships(file, results):
+    (judgement,) = judge(results, [dataclasses.replace(CLAIM, measured="the mean: above 2")])
+    assert shipped.find("quick").judged(judgement).verdict == "not run"
+
+
+def test_a_check_runs_a_tenth_again_and_finds_the_same_bits(file, spie):
+    code, out, err = spie("run", "quick", "--check")
+    assert code == 0
+    assert "a random tenth: 2 runs" in err
+    *lines, last = out.splitlines()
+    assert [line.endswith(": the same bits") for line in lines] == [True, True]
+    assert last == "quick: 2 of 12 runs made again"
+    assert spie("run", "--check")[1].endswith("quick: 2 of 12 runs made again\n")  # all that ships
+
+
+@pytest.mark.parametrize(("shift", "said", "exit_code"), [(1e-9, "within the intervals", 0), (1.0, "differs", 1)])
+def test_a_check_tells_other_bits_from_other_results(file, spie, monkeypatch, shift, said, exit_code):
+    run = Quick.run
+    monkeypatch.setattr(
+        Quick, "run", lambda self, *words, **more: run(dataclasses.replace(self, reward=self.reward + shift), *words)
+    )
+    code, out, _ = spie("run", "quick", "--check")
+    assert code == exit_code
+    assert out.count(f": {said}\n") == 2
+    assert ("2 runs differ from what ships" in out) == (exit_code == 1)
+
+
+def test_a_check_needs_a_file(spie):
+    assert spie("run", "quick", "--check") == (
+        2, "", "spie: nothing ships of quick, so there is nothing to check; what ships: none\n"
+    )  # fmt: skip
+
+
+def test_the_command_writes_the_file(spie, folder):
+    code, out, _ = spie("run", "quick", "--ship")
+    assert code == 0
+    assert out.splitlines()[-1] == str(folder / "quick.json")
+    assert shipped.find("quick").content["title"] == "Quick"
+
+
+def test_an_experiment_that_ships_nothing_says_so_before_the_work(spie):
+    code, out, err = spie("run", "table1", "--ship")
+    assert (code, out) == (2, "")
+    assert err == "spie: table1 does not say what it ships; leave out --ship, or see spie/paper/shipped.py\n"
+
+
+def test_files_that_would_be_too_large_are_refused(monkeypatch, spie, folder):
+    monkeypatch.setattr(shipped, "MOST_BYTES", 1000)
+    code, _, err = spie("run", "quick", "--ship")
+    assert code == 2
+    assert "quick.json would have" in err
+    assert not folder.exists()
+
+
+def test_what_follows_from_a_search_can_be_checked_without_the_search(tmp_path, monkeypatch):
+    shorten_search(monkeypatch)
+    with Store(tmp_path / "r.db") as store:
+        fill(store, "tuned", reward=lambda run: len(run.agent))
+        shipped.ship(get_experiment("tuned"), Results(store))
+        planned = Results(store).runs("tuned")
+    file = shipped.find("tuned")
+    assert file.stale == ""
+    found = shipped.recorded_runs(file)
+    assert found.keys() <= file.ids
+    assert found.keys() >= {run.id for run in planned if run.role != "search"}
+
+
+@pytest.mark.usefixtures("short_page")
+def test_without_results_the_page_shows_what_ships(file, spie):
+    code, _, err = spie("report")
+    assert code == 0
+    assert err.startswith("no results in results.db yet, so the page shows what ships with spie\n")
+
+
+def test_the_files_of_the_package_are_whole_and_small(monkeypatch):
+    monkeypatch.undo()
+    files = list(shipped.FOLDER.glob("*.json"))
+    found, problems = shipped.available()
+    assert problems == []
+    assert {shipped.path_of(key) for key in found} == set(files)
+    assert sum(path.stat().st_size for path in files) <= shipped.MOST_BYTES
+    for one in found.values():
+        assert one.parts
