@@ -17,7 +17,7 @@ from spie.tasks.registry import task as make_task
 PARTS = ("engine", "world", "view", "csv", "studio", "editor", "walk", "controls")  # in the order of their use
 WORLDS = (
     "cluster-simple", "cluster-hard", "of-small", "of-large", "cluster-simple-large", "four-rooms",
-    "t-maze", "labyrinth", "hex", "tartarus", "riverswim", "sixarms",
+    "t-maze", "tree", "hexgrid", "tartarus", "riverswim", "sixarms",
 )  # fmt: skip
 MOST_STATES = 1600  # as many as a board of the studio has cells; M has the square of that
 

@@ -134,6 +134,7 @@ class Lane {
     this.M_columns = new Float64Array(S);
     this.F_rows = new Float64Array(S);
     this.N_columns = new Float64Array(S);
+    this.weights = new Float64Array(mdp.A);
     this.Q = new Float64Array(S * mdp.A).fill(s.q0);
     this.visits = new Int32Array(S);
     this.seen = this.t = this.episode = this.length = this.phase = 0;
@@ -171,8 +172,31 @@ class Lane {
     return actions;
   }
 
-  /** An action for state s: the upper half of the word decides whether to explore, the lower half which it is. */
+  /** An action for state s, by the word in H and L. */
   draw(s) {
+    return this.settings.policy === "softmax" ? this.drawSoftmax(s) : this.drawEpsilonGreedy(s);
+  }
+
+  /** Actions with chances proportional to exp(inverse_temperature Q[s, a]). */
+  drawSoftmax(s) {
+    const { Q, mdp, weights } = this, { inverse_temperature: hot } = this.settings, legal = mdp.available[s], first = s * mdp.A;
+    let best = -Infinity, sum = 0;
+    for (let a = 0; a < mdp.A; a++) if ((legal >>> a) & 1) best = Math.max(best, Q[first + a] * hot);
+    for (let a = 0; a < mdp.A; a++) {
+      weights[a] = (legal >>> a) & 1 ? exponential(Q[first + a] * hot - best) : 0;
+      sum += weights[a];
+    }
+    const left = (H * 2097152 + (L >>> 11)) * 2 ** -53 * sum;
+    let chosen = 0, total = 0;
+    for (let a = 0; a < mdp.A; a++) {
+      if (left >= total) chosen = a;
+      total += weights[a];
+    }
+    return chosen;
+  }
+
+  /** The upper half of the word decides whether to explore, the lower half which action it is. */
+  drawEpsilonGreedy(s) {
     const options = H < this.epsilon ? this.mdp.available[s] : this.greedy(s);
     let left = Math.floor((L * bitCount(options)) / TWO_32);
     for (let a = 0; ; a++) if ((options >>> a) & 1 && left-- === 0) return a;
@@ -274,6 +298,20 @@ class Lane {
     for (let x = 0; x < S; x++) N[nextColumn + x] += eta * (gamma * N[column + x] - N[nextColumn + x]);
     N[nextColumn + s_next] = N_s;
   }
+}
+
+const FACTORIALS = [1, 1]; // 1 / n!
+for (let n = 2, product = 1; n < 14; n++) FACTORIALS.push(1 / (product *= n));
+
+/** exp(x) by additions and multiplications alone, each rounded by itself, as spie/engine/exponential.py has it. */
+function exponential(x) {
+  if (x < -708) return 0;
+  x = Math.min(x, 708);
+  const k = Math.floor(x * 1.4426950408889634 + 0.5);
+  const r = x - k * 0.6931471803691238 - k * 1.9082149292705877e-10;
+  let p = FACTORIALS[13];
+  for (let n = 12; n >= 0; n--) p = p * r + FACTORIALS[n];
+  return p * 2 ** k;
 }
 
 /** To the nearest whole number, as Python rounds. */

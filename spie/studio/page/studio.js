@@ -259,7 +259,7 @@ function showNumbers() {
       row.cells[0].prepend(swatch(colour, dash));
     }
     const to90 = run.stepsTo(0.9);
-    [run.lane.t, ((100 * run.lane.seen) / run.S).toFixed(1), to90 === null ? "not yet" : to90, run.lane.episode, short(run.lane.totalReward)]
+    [run.lane.t.toLocaleString("en"), ((100 * run.lane.seen) / run.S).toFixed(1), to90 === null ? "not yet" : to90.toLocaleString("en"), run.lane.episode, short(run.lane.totalReward)]
       .forEach((value, j) => { row.cells[j + 1].textContent = value; });
   });
 }

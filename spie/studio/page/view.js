@@ -35,7 +35,7 @@ class Frame {
     const xs = world.board ? [0, world.board.columns - 1] : world.positions.map((p) => p[0]);
     const ys = world.board ? [0, world.board.rows - 1] : world.positions.map((p) => p[1]);
     const [left, right] = extent(xs), [top, bottom] = extent(ys);
-    const room = world.cell === "node" ? 0.75 : 0.6;
+    const room = world.cell === "node" ? 0.75 * world.gap : 0.6;
     this.unit = Math.min(width / (right - left + 2 * room), height / (bottom - top + 2 * room));
     this.x0 = width / 2 - (this.unit * (left + right)) / 2;
     this.y0 = height / 2 - (this.unit * (top + bottom)) / 2;
@@ -52,7 +52,7 @@ class Frame {
   /** The state whose cell holds a point, or -1. */
   stateAt(world, px, py) {
     const [x, y] = this.position(px, py);
-    let nearest = -1, least = world.cell === "square" ? 0.5 : 0.6;
+    let nearest = -1, least = world.cell === "square" ? 0.5 : 0.6 * world.gap;
     world.positions.forEach((p, s) => {
       const away = world.cell === "square" ? Math.max(Math.abs(p[0] - x), Math.abs(p[1] - y)) : Math.hypot(p[0] - x, p[1] - y);
       if (away <= least) [nearest, least] = [s, away];
@@ -76,7 +76,7 @@ function outline(context, world, frame, s) {
 }
 
 function nodeRadius(world, unit) {
-  return Math.max(4, Math.min(0.36 * unit, 26));
+  return Math.max(3, Math.min(0.36 * unit * world.gap, 26));
 }
 
 /** A world; `values` shade its states, `agent` is where someone stands, `trail` where they came from. */
@@ -131,7 +131,7 @@ function drawEdges(context, world, frame) {
   for (const [a, b] of world.walls) line(context, frame.at(a), frame.at(b));
   for (const [from, to] of world.arrows) {
     const [x0, y0] = frame.at(from), [x1, y1] = frame.at(to), angle = Math.atan2(y1 - y0, x1 - x0);
-    const [x, y] = [(x0 + x1) / 2, (y0 + y1) / 2], r = Math.max(4, 0.2 * u);
+    const [x, y] = [(x0 + x1) / 2, (y0 + y1) / 2], r = Math.max(4, 0.2 * u * world.gap);
     if (world.cell === "node") line(context, [x0, y0], [x1, y1]);
     else {
       context.save();
@@ -148,7 +148,7 @@ function drawEdges(context, world, frame) {
 }
 
 function drawLetters(context, world, frame, values, low, high) {
-  context.font = `600 ${Math.max(9, Math.min(0.5 * frame.unit, 22))}px system-ui, sans-serif`;
+  context.font = `600 ${Math.max(8, Math.min(0.5 * frame.unit * world.gap, 22))}px system-ui, sans-serif`;
   context.textAlign = "center";
   context.textBaseline = "middle";
   world.letters.forEach((letter, s) => {
@@ -163,19 +163,21 @@ function isDark(values, low, high, s) {
   return values !== null && high > low && (values[s] - low) / (high - low) > 0.6;
 }
 
-/** The greedy actions of each state: a stroke towards where each leads. */
+/** The greedy actions of each state: an arrowhead towards where each leads; none where all are alike. */
 function drawGreedy(context, world, frame, greedy, values, low, high) {
-  const { mdp } = world, u = frame.unit;
-  context.lineWidth = Math.max(1, u * 0.06);
+  const { mdp } = world, u = frame.unit * world.gap, r = Math.max(2, 0.13 * u);
   for (let s = 0; s < mdp.S; s++) {
-    if (greedy[s] === mdp.available[s]) continue; // all alike: nothing to say
+    if (greedy[s] === mdp.available[s]) continue;
     const [x, y] = frame.at(world.positions[s]);
-    context.strokeStyle = isDark(values, low, high, s) ? "#fff" : ON_MAP;
+    context.fillStyle = isDark(values, low, high, s) ? "#fff" : ON_MAP;
     for (let a = 0; a < mdp.A; a++) {
       const to = mdp.next[(s * mdp.A + a) * mdp.K];
       if (!((greedy[s] >>> a) & 1) || to === s) continue;
-      const [x1, y1] = frame.at(world.positions[to]), length = Math.hypot(x1 - x, y1 - y);
-      line(context, [x, y], [x + (0.38 * u * (x1 - x)) / length, y + (0.38 * u * (y1 - y)) / length]);
+      const [x1, y1] = frame.at(world.positions[to]), angle = Math.atan2(y1 - y, x1 - x);
+      const [cx, cy] = [x + 0.33 * u * Math.cos(angle), y + 0.33 * u * Math.sin(angle)];
+      context.beginPath();
+      for (const turn of [0, 2.3, -2.3]) context.lineTo(cx + r * Math.cos(angle + turn), cy + r * Math.sin(angle + turn));
+      context.fill();
     }
   }
 }

@@ -212,7 +212,7 @@ function worldOfBoard(board, task, bumps, episodesPerGoal = 30) {
       S, A: 4, K: 1, G, next, prob: Float64Array.from(available.length ? flat(available) : []), reward, terminal, available,
       start: starts.map((is) => (is ? 1 / n : 0)), episodesPerPhase: task === "moving-goal" ? episodesPerGoal : 0,
     }),
-    board, cells, state, actions: ["up", "right", "down", "left"], cell: "square",
+    board, cells, state, gap: 1, actions: ["up", "right", "down", "left"], cell: "square",
     positions: cells.map((i) => [i % board.columns, Math.floor(i / board.columns)]),
     labels: cells.map((i) => `${Math.floor(i / board.columns)},${i % board.columns}`),
     letters: cells.map((i) => (board.letters[i] === "." ? "" : board.letters[i])),
@@ -265,6 +265,13 @@ function edgesOf(board) {
   return { walls, arrows, links: [] };
 }
 
+/** How far apart the two nearest positions are. */
+function nearest(positions) {
+  let least = Infinity;
+  positions.forEach((p, i) => positions.slice(0, i).forEach((q) => { least = Math.min(least, Math.hypot(p[0] - q[0], p[1] - q[1])); }));
+  return least > 0 && least < Infinity ? least : 1;
+}
+
 /** The world of an MDP that came with the page. */
 function worldOfTables(told) {
   const mdp = finish({
@@ -274,7 +281,7 @@ function worldOfTables(told) {
   });
   const at = (s) => told.positions[s];
   return {
-    mdp, board: null, cells: null, state: null, actions: told.actions, cell: told.cell, positions: told.positions,
+    mdp, board: null, cells: null, state: null, gap: told.cell === "node" ? nearest(told.positions) : 1, actions: told.actions, cell: told.cell, positions: told.positions,
     labels: told.labels, letters: told.letters, walls: told.walls, arrows: told.arrows.map((pair) => pair.map(at)),
     links: told.links.map((pair) => pair.map(at)),
   };
