@@ -7,6 +7,7 @@ from spie.agents.base import Agent, Keep, Replay, Session
 from spie.agents.dqn.agent import DQN
 from spie.agents.linear_q.batch import run_linear_q
 from spie.agents.linear_q.settings import LinearQ
+from spie.agents.planner.settings import Planner
 from spie.agents.registry import agent, register_agent
 from spie.agents.sarsa.batch import run_sarsa
 from spie.agents.sarsa.settings import Sarsa
@@ -59,6 +60,7 @@ __all__ = [
     "LinearQ",
     "MDPEnv",
     "Paths",
+    "Planner",
     "Replay",
     "Sarsa",
     "Scores",

@@ -31,7 +31,7 @@ LAYERS = {
     "spie.cli": ["__main__", "__init__", "check data report run show sweep train", "*", "terminal"],
     "spie.page": ["report", "*", "plots"],
     "spie.page.plots": ["__init__", "maps", "curves diagrams gif files", "style"],
-    "spie.agents": ["__init__", "registry", "sarsa linear_q dqn", "base"],
+    "spie.agents": ["__init__", "registry", "sarsa planner linear_q dqn", "base"],
     "spie.tasks": ["__init__", "*", "mdp continuous", "draw registry minigrid", "layout maps", "base"],
 }
 # Modules, or packages with all that is in them.

@@ -11,6 +11,7 @@ from typing import Any
 from spie.agents.base import Agent
 from spie.agents.dqn import agent as dqn
 from spie.agents.linear_q import settings as linear_q
+from spie.agents.planner import settings as planner
 from spie.agents.sarsa import settings as sarsa
 from spie.registry import Registry
 
@@ -63,6 +64,7 @@ def _missing(made: Any) -> str:
 
 _BUILT_IN: tuple[tuple[Any, dict[str, dict[str, Any]]], ...] = (
     (sarsa.Sarsa, sarsa.AGENTS),
+    (planner.Planner, planner.AGENTS),
     (linear_q.LinearQ, linear_q.AGENTS),
     (dqn.DQN, dqn.AGENTS),
 )
