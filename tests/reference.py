@@ -1,5 +1,6 @@
 """Algorithm 1 in plain NumPy, as the paper prints it: what the compiled engine must equal step for step."""
 
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -51,16 +52,145 @@ class Env:
         return self.s, self.mdp.reward[(self.phase, *at)], self.mdp.terminal[self.phase, self.s]
 
 
-def epsilon_greedy(agent, Q, available, word):
-    """An action of a state: the upper half of the word decides whether to explore, the lower half which it is."""
-    actions = np.flatnonzero(available)
-    if word >> 32 >= round(agent.epsilon * 2**32):
-        best = Q[actions].max()
-        if agent.ties == "random":
-            actions = actions[Q[actions] >= best - agent.tie_tolerance * max(1, abs(best))]
-        else:
-            actions = actions[Q[actions] == best][:1]
-    return actions[(word % 2**32) * len(actions) >> 32]
+def exponential(x):
+    """exp(x) as spie/engine/exponential.py describes it, in Python's own numbers."""
+    if x < -708:
+        return 0.0
+    k = math.floor(min(x, 708.0) * 1.4426950408889634 + 0.5)
+    r = (min(x, 708.0) - k * 0.6931471803691238) - k * 1.9082149292705877e-10
+    p = 1 / math.factorial(13)
+    for n in range(12, -1, -1):
+        p = p * r + 1 / math.factorial(n)
+    return p * math.ldexp(1.0, k)
+
+
+class Policy:
+    """How an agent chooses in one MDP, and what it remembers for that."""
+
+    def __init__(self, agent, mdp):
+        self.agent, self.mdp = agent, mdp
+        self.H = np.zeros((mdp.n_states, mdp.n_actions))
+        self.reset(mdp)
+
+    def reset(self, mdp):
+        """A new episode, perhaps in another maze."""
+        self.mdp, self.last_action, self.left, self.direction = mdp, None, None, None
+
+    def moved(self, s, a, s2):
+        self.last_action = a
+        self.H[s] += self.agent.habit_rate * (np.eye(len(self.H[s]))[a] - self.H[s])
+        if s2 != s:
+            self.left = s
+            if self.mdp.cells is not None:
+                self.direction = tuple(self.mdp.cells[s2] - self.mdp.cells[s])
+
+    def leads(self, s, a):
+        return self.mdp.next[s, a, self.mdp.prob[s, a].argmax()]
+
+    def is_straight_on(self, s, a):
+        if self.mdp.cells is None:
+            return False
+        return tuple(self.mdp.cells[self.leads(s, a)] - self.mdp.cells[s]) == self.direction
+
+    def preferences(self, Q, s):
+        """Of each available action."""
+        agent = self.agent
+        x = {}
+        for a in np.flatnonzero(self.mdp.available[s]):
+            x[a] = Q[s, a] * (agent.inverse_temperature if agent.policy == "softmax" else 1.0)
+            x[a] += agent.stickiness * (a == self.last_action)
+            x[a] += agent.heading * self.is_straight_on(s, a)
+            x[a] += agent.turn_back * (self.leads(s, a) == self.left)
+            x[a] += agent.habit * self.H[s, a]
+        return x
+
+    def greedy(self, Q, s):
+        """The actions that are best, up to rounding."""
+        x = self.preferences(Q, s)
+        best = max(x.values())
+        if self.agent.ties == "random":
+            return [a for a in x if x[a] >= best - self.agent.tie_tolerance * max(1, abs(best))]
+        return [a for a in x if x[a] == best][:1]
+
+    def softmax(self, Q, s):
+        """Weights of all actions, which are probabilities once divided by their sum."""
+        x = self.preferences(Q, s)
+        w = {a: exponential(x[a] - max(x.values())) for a in x}
+        total = sum(w.values())
+        lapse = self.agent.lapse
+        return {a: (1.0 - lapse) * w[a] + lapse * total / len(w) for a in w} if lapse else w
+
+    def probabilities(self, Q, s):
+        """Of all actions [A]."""
+        p = np.zeros(self.mdp.n_actions)
+        if self.agent.policy == "softmax":
+            w = self.softmax(Q, s)
+            for a in w:
+                p[a] = w[a] / sum(w.values())
+            return p
+        epsilon = round(self.agent.epsilon * 2**32) / 2**32
+        actions, greedy = np.flatnonzero(self.mdp.available[s]), self.greedy(Q, s)
+        p[actions] = epsilon / len(actions)
+        p[greedy] += (1 - epsilon) / len(greedy)
+        return p
+
+    def draw(self, Q, s, word):
+        """An action. Epsilon-greedy: the upper half of the word decides whether to explore, the lower half which."""
+        if self.agent.policy == "softmax":
+            w = self.softmax(Q, s)
+            left, reached = (word >> 11) * 2.0**-53 * sum(w.values()), 0.0
+            for a in w:
+                reached += w[a]
+                if left < reached:
+                    return a
+        explores = word >> 32 < round(self.agent.epsilon * 2**32)
+        actions = np.flatnonzero(self.mdp.available[s]) if explores else self.greedy(Q, s)
+        return actions[(word % 2**32) * len(actions) >> 32]
+
+    def log_p(self, Q, s, a, s2):
+        """Of a recorded action, or of the move where a is -1."""
+        p = self.probabilities(Q, s)
+        if a >= 0:
+            return math.log(p[a])
+        return math.log(sum(p[b] * self.mdp.prob[s, b][self.mdp.next[s, b] == s2].sum() for b in range(len(p))))
+
+
+class Recorded:
+    """A recording in place of an MDP: trials of (states, actions, rewards or None, the MDP they happened in)."""
+
+    def __init__(self, trials):
+        self.trials, self.k, self.t, self.lengths = trials, -1, 0, []
+
+    def reset(self):
+        self.k += 1
+        self.states, self.actions, self.rewards, self.mdp = self.trials[self.k]
+        self.lengths.append(0)
+        period = self.mdp.episodes_per_phase
+        self.phase = self.k // period % self.mdp.n_phases if period else 0
+        return self.states[0]
+
+    def recorded(self, i):
+        """Action and next state of step i of this trial, -1 if the action is not known."""
+        return self.actions[i], self.states[i + 1]
+
+    def taken(self, i):
+        """The action, or the one that is most likely to have made the move."""
+        a, s, s2 = self.actions[i], self.states[i], self.states[i + 1]
+        chance = [self.mdp.prob[s, b][self.mdp.next[s, b] == s2].sum() for b in range(self.mdp.n_actions)]
+        return a if a >= 0 else int(np.argmax(chance))
+
+    def step(self, a):
+        i = self.lengths[-1]
+        s, s2 = self.states[i], self.states[i + 1]
+        self.t += 1
+        self.lengths[-1] += 1
+        k = np.flatnonzero((self.mdp.next[s, a] == s2) & (self.mdp.prob[s, a] > 0))[0]
+        r = self.mdp.reward[self.phase, s, a, k] if self.rewards is None else self.rewards[i]
+        return s2, r, self.mdp.terminal[self.phase, s2]
+
+    @property
+    def over(self):
+        return self.lengths[-1] == len(self.actions)
 
 
 def closed_forms(agent, mdp, phase, gamma_pr):
@@ -68,33 +198,42 @@ def closed_forms(agent, mdp, phase, gamma_pr):
     return spie.sr(P, agent.gamma_sr, terminal), spie.fr(P, agent.gamma_sr, terminal), spie.pr(P, gamma_pr, terminal)
 
 
-def reference(agent, mdp, steps, seed, episodes=None, words=stream):
-    """Run `agent` (settings of Sarsa) on one seed; with `episodes`, so many of them, each cut off after `steps`."""
+def reference(agent, mdp, steps, seed, episodes=None, words=stream, along=None):
+    """Run `agent` (settings of Sarsa) on one seed; with `episodes`, so many of them, each cut off after `steps`.
+
+    along: trials of one subject to follow, as `Recorded` takes them. `log_p` is that of every action, or of the move
+    where it is not known, at the moment of the choice.
+    """
     reward, word, S = get_reward(agent.reward), words(seed), mdp.n_states
     eta_pr = agent.eta if agent.eta_pr is None else agent.eta_pr
     gamma_pr = agent.gamma_sr if agent.gamma_pr is None else agent.gamma_pr
     fixed = [] if agent.learned else [closed_forms(agent, mdp, phase, gamma_pr) for phase in range(mdp.n_phases)]
     one = np.eye(S)  # one[s] is 1(s)
-    path = []
+    path, log_p = [], []
 
     def r_int():
         of = quantities(M, F, N, visits, s, s2)
         return reward.function(*(of[need] for need in reward.needs))
 
-    env = Env(mdp, word)
+    env = Env(mdp, word) if along is None else Recorded(along)
+    policy = Policy(agent, mdp)
     s = env.reset()
+    policy.reset(env.mdp)
     M, F, N = (agent.m0 * one for _ in range(3))
     Q = np.full((S, mdp.n_actions), agent.q0)
     visits = np.eye(S, dtype=int)[s]
-    a2 = None
+    a2 = log_p2 = None
+    carries = agent.next_action == "carry"
     while True:
-        t = env.t + 1
-        a = epsilon_greedy(agent, Q[s], mdp.available[s], word(4 * t))
-        if agent.next_action == "carry" and a2 is not None:
+        t, i = env.t + 1, env.lengths[-1]
+        a = env.taken(i) if along else policy.draw(Q, s, word(4 * t))
+        if carries and a2 is not None:
             a = a2
+        log_p.append(log_p2 if carries and i else policy.log_p(Q, s, *(env.recorded(i) if along else (a, None))))
         if not agent.learned:
             M, F, N = fixed[env.phase]
         s2, r, done = env.step(a)
+        policy.moved(s, a, s2)
         visits[s2] += 1
         if agent.bonus_from == "previous":
             bonus = r_int()
@@ -104,21 +243,29 @@ def reference(agent, mdp, steps, seed, episodes=None, words=stream):
             N[:, s2] += eta_pr * (one[s2] + gamma_pr * N[:, s] - N[:, s2])
         if agent.bonus_from == "updated":
             bonus = r_int()
-        a2 = epsilon_greedy(agent, Q[s2], mdp.available[s2], word(4 * t + 2))
-        Q[s, a] += agent.alpha * (r + agent.beta * bonus + agent.gamma * (1 - done) * Q[s2, a2] - Q[s, a])
+        if along is None:
+            a2 = policy.draw(Q, s2, word(4 * t + 2))
+            log_p2, ahead = policy.log_p(Q, s2, a2, None), Q[s2, a2]
+        elif not env.over:
+            a2 = env.taken(i + 1)
+            log_p2, ahead = policy.log_p(Q, s2, *env.recorded(i + 1)), Q[s2, a2]
+        else:  # what would have come next is not known: the mean under the policy
+            a2, ahead = None, policy.probabilities(Q, s2) @ Q[s2]
+        Q[s, a] += agent.alpha * (r + agent.beta * bonus + agent.gamma * (1 - done) * ahead - Q[s, a])
         path.append((s, a, s2, r, bonus))
         s = s2
 
-        cut = episodes is not None and env.lengths[-1] == steps
-        if len(env.lengths) == episodes and (done or cut):
+        cut = env.over if along else episodes is not None and env.lengths[-1] == steps
+        if len(env.lengths) == (len(along) if along else episodes) and (done or cut):
             break
         if done or cut:
             s, a2 = env.reset(), None
+            policy.reset(env.mdp)
             visits[s] += 1
-        if t == steps and episodes is None:
+        if t == steps and episodes is None and not along:
             break
     states, actions, next_states, rewards, bonuses = map(np.array, zip(*path, strict=True))
     return SimpleNamespace(
-        states=states, actions=actions, next_states=next_states, rewards=rewards, bonuses=bonuses,
+        states=states, actions=actions, next_states=next_states, rewards=rewards, bonuses=bonuses, log_p=np.array(log_p),
         Q=Q, M=M, F=F, N=N, visits=visits, lengths=env.lengths,
     )  # fmt: skip

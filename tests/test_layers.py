@@ -28,10 +28,10 @@ LAYERS = {
         "registry",
         "errors files",
     ],
-    "spie.cli": ["__main__", "__init__", "check data report run show sweep train", "*", "terminal"],
+    "spie.cli": ["__main__", "__init__", "check data report run show studio sweep train", "*", "terminal"],
     "spie.page": ["report", "*", "plots"],
     "spie.page.plots": ["__init__", "maps", "curves diagrams gif files", "style"],
-    "spie.agents": ["__init__", "registry", "sarsa planner linear_q dqn", "base"],
+    "spie.agents": ["__init__", "registry", "sarsa planner linear_q dqn", "base", "replay"],
     "spie.tasks": ["__init__", "*", "mdp continuous", "draw registry minigrid", "layout maps", "base"],
 }
 # Modules, or packages with all that is in them.

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spie.agents.replay import Replay as Replay
 from spie.tasks.base import Kind
 from spie.trace import Result
 
@@ -33,20 +33,6 @@ class Keep:
             if isinstance(value, str):
                 raise ValueError(f'Keep: {name} must be several, such as ("{value}",), not "{value}"')
             object.__setattr__(self, name, tuple(value))
-
-
-@dataclass(frozen=True, eq=False)
-class Replay:
-    """Actions to take in place of the agent's own, [steps] or [seeds, steps]; it learns all the same."""
-
-    actions: NDArray[np.int64]
-
-    def __post_init__(self) -> None:
-        actions = np.asarray(self.actions)
-        if actions.ndim not in (1, 2) or actions.size == 0 or actions.dtype.kind not in "iu":
-            what = f"{actions.dtype} {list(actions.shape)}"
-            raise ValueError(f"replay: actions must be whole numbers [steps] or [seeds, steps], not {what}")
-        object.__setattr__(self, "actions", actions)
 
 
 @dataclass(frozen=True)

@@ -102,3 +102,14 @@ def not_below(typing: Any, Q: Any, q: Any, bound: Any) -> Any:
         return builder.zext(builder.bitcast(bits, ir.IntType(WIDTH)), _INT)
 
     return types.uint64(Q, types.uint64, types.float64), codegen
+
+
+@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+def power_of_two(typing: Any, k: Any) -> Any:
+    """2^k as a double, -1022 <= k <= 1023, put together from its bits."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        exponent = builder.add(args[0], ir.Constant(_INT, 1023))
+        return builder.bitcast(builder.shl(exponent, ir.Constant(_INT, 52)), _DOUBLE)
+
+    return types.float64(types.int64), codegen

@@ -5,15 +5,17 @@ import functools
 import itertools
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spie import representations
 from spie.agents.base import Keep, Replay, Seeds, Session, pr_rates
-from spie.agents.sarsa.kernel import F_ROW, FIXED, HELPERS, M_COL, M_ROW, N_COL, VECTOR_CODE, sarsa_kernel
-from spie.agents.sarsa.layout import LANE, STEP, STOPPED, Dynamics, Records, Tables
+from spie.agents.sarsa.closed_forms import closed_forms, given_matrices
+from spie.agents.sarsa.kernel import HELPERS, sarsa_kernel
+from spie.agents.sarsa.layout import LANE, MOMENT, STEP, STOPPED, Dynamics, Records, Tables
+from spie.agents.sarsa.options import FIXED, VECTOR_CODE
+from spie.agents.sarsa.recording import check_mazes, dynamics, recording
 from spie.engine import sparse_rows
 from spie.engine.lanes import aligned_zeros, check_memory, random_streams, run_chunks, seed_array
 from spie.engine.specialise import specialise
@@ -29,11 +31,15 @@ if TYPE_CHECKING:
 DENSE_STATES = 4096  # above this, M is kept row-sparse
 UNROLLED_STATES = 16  # up to this, loops over states have a constant length
 MATRICES = ("Q", "M", "F", "N")
+SHARED_NAMES = (  # of a lane's numbers with the settings
+    "alpha", "eta", "gamma", "gamma_sr", "beta", "q0", "m0",
+    "inverse_temperature", "stickiness", "heading", "turn_back", "lapse", "habit", "habit_rate",
+)  # fmt: skip
 
 
 def run_sarsa(
     settings: "Sequence[Sarsa]",
-    task: MDP,
+    task: MDP | Sequence[MDP],
     steps: int,
     seeds: Seeds = 1,
     *,
@@ -48,40 +54,63 @@ def run_sarsa(
     seeds: a count n, meaning 0 ... n-1, or the seeds themselves. A seed gives the same run in any company.
     episodes: stop after that many episodes.
     keep: final values of "Q", "M", "F", "N", snapshots of the visits, trajectories of some seeds.
-    replay: actions to take in place of the agent's own; it learns all the same.
+    replay: recorded behaviour in place of the agent's own; it learns all the same. With several mazes (`task` is a
+    sequence of MDPs with the same states) the replay says which trial was in which.
     session: threads (None: one per processor) and progress. Results do not depend on it.
 
     A lane whose numbers are no longer finite stops there; `failures` of its trace names it, and the other lanes go on.
     """
-    check_kind(task, "table", "Sarsa")
+    mazes = as_mazes(task)
     order = sorted(range(len(settings)), key=lambda i: repr(_kind(settings[i])))  # those of one kernel side by side
     settings = [settings[i] for i in order]
     all_seeds = seed_array(seeds)
     chosen = seed_array(keep.paths) if keep.paths else np.empty(0, np.int64)
     for seed in chosen[~np.isin(chosen, all_seeds)]:
         raise ValueError(f"Keep: seed {seed} of paths is not among the seeds of the run")
-    actions = None if replay is None else replay.actions
     whole = len(chosen) == len(all_seeds)
-    batch = Batch(settings, task, steps, all_seeds, episodes, keep, actions, recorded=whole)
+    batch = Batch(settings, mazes, steps, all_seeds, episodes, keep, recorded=whole)
+    if replay is not None:
+        check_actions(replay, batch)
+        batch.follow(replay, np.arange(len(all_seeds)))
     traces = batch.execute(session)
     if len(chosen):
         if not whole:  # run the chosen seeds once more: a seed repeats itself, and the others need not be recorded
-            if actions is not None and actions.ndim == 2:
-                actions = actions[[list(all_seeds).index(seed) for seed in chosen]]
-            batch = Batch(settings, task, steps, chosen, episodes, Keep(), actions, recorded=True)
+            batch = Batch(settings, mazes, steps, chosen, episodes, Keep(), recorded=True)
+            if replay is not None:
+                batch.follow(replay, np.array([list(all_seeds).index(seed) for seed in chosen]))
             batch.run_lanes(Session(session.threads))
         traces = [dataclasses.replace(trace, paths=batch.paths(i)) for i, trace in enumerate(traces)]
     return [trace for _, trace in sorted(zip(order, traces, strict=True), key=lambda pair: pair[0])]
 
 
+def as_mazes(task: MDP | Sequence[MDP]) -> tuple[MDP, ...]:
+    """One MDP, or several that have the same states."""
+    mazes = tuple(task) if isinstance(task, tuple | list) else (task,)
+    for mdp in mazes:
+        check_kind(mdp, "table", "Sarsa")
+    check_mazes(mazes)
+    return mazes
+
+
+def check_actions(replay: Replay, batch: "Batch") -> None:
+    """Refuse actions that are not of the shape of a run, or none of the MDP's."""
+    actions, T, seeds, A = replay.actions, batch.horizon, batch.seeds, batch.mdp.n_actions
+    if replay.given:
+        if (replay.steps, replay.n_subjects) != (T, len(seeds)) or batch.episodes >= 0:
+            n = replay.n_subjects
+            raise ValueError(f"replay: {n} subjects take steps={replay.steps}, seeds={n} and no episodes")
+        return
+    if actions.shape not in ((T,), (len(seeds), T)):
+        raise ValueError(f"replay must have shape [{T}] or [{len(seeds)}, {T}]")
+    for where in np.argwhere((actions < 0) | (actions >= A))[:1]:
+        seed = f" of seed {seeds[where[0]]}" if actions.ndim == 2 else ""
+        at = f"action {actions[tuple(where)]} at step {where[-1] + 1}{seed}"
+        raise ValueError(f"replay: {at} is none of 0 ... {A - 1}")
+
+
 def _kind(s: "Sarsa") -> tuple[Any, ...]:
     """What settings must share to run in one call of a kernel; the rest are numbers of the lane."""
-    return s.reward, s.learned, s.next_action, s.ties, s.bonus_from, s.sparse, s.tolerance
-
-
-def _thresholds(prob: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Cumulative probabilities as 64-bit words: k is drawn by a word from threshold k-1 up to below threshold k."""
-    return np.minimum(np.cumsum(prob, axis=-1) * 2.0**64, 2.0**64 - 2048).astype(np.uint64)
+    return s.reward, s.learned, s.next_action, s.ties, s.bonus_from, s.sparse, s.tolerance, s.policy
 
 
 def q_width(n_actions: int) -> int:
@@ -100,14 +129,15 @@ class Batch:
     def __init__(
         self,
         settings: "Sequence[Sarsa]",
-        mdp: MDP,
+        mazes: tuple[MDP, ...],
         steps: int,
         seeds: NDArray[np.int64],
-        episodes: int | None,
-        keep: Keep,
-        replay: NDArray[Any] | None,
-        recorded: bool,
+        episodes: int | None = None,
+        keep: Keep = Keep(),
+        recorded: bool = False,
+        likelihood: Literal["", "sum", "each"] = "",
     ) -> None:
+        mdp = mazes[0]
         for name, value in (("steps", steps), ("episodes", episodes)):
             if value is not None and not (isinstance(value, int | np.integer) and value >= 1):
                 raise ValueError(f"{name} must be a whole number of at least 1, not {value}")
@@ -116,13 +146,18 @@ class Batch:
         for name in keep.matrices:
             if name not in MATRICES:
                 raise unknown("matrix to keep", name, MATRICES)
-        self.settings, self.mdp, self.seeds, self.keep, self.recorded = settings, mdp, seeds, keep.matrices, recorded
+        self.settings, self.mazes, self.mdp, self.seeds = settings, mazes, mdp, seeds
+        self.keep, self.recorded, self.likelihood = keep.matrices, recorded, likelihood
+        self.replay: Replay | None = None
         self.episodes, self.cap = (-1, -1) if episodes is None else (episodes, steps)
         self.horizon = steps if episodes is None else steps * episodes
         if self.horizon >= 2**31:
             raise ValueError(f"a run of {self.horizon:,} steps is too long: at most {2**31 - 1:,}")
         self.snapshot_steps = self._snapshot_steps(keep.snapshots)
-        self.replay = None if replay is None else self._replay(replay)
+        self.has_terms = any(s.stickiness or s.heading or s.turn_back or s.lapse for s in settings)
+        self.has_habit = any(s.habit for s in settings)
+        if mdp.cells is None and any(s.heading for s in settings):
+            raise ValueError(f"heading needs a map, and {mdp.name} has none: it is not known which way is straight on")
         self._allocate()
 
     def _snapshot_steps(self, snapshots: Sequence[int]) -> NDArray[np.int64]:
@@ -131,24 +166,28 @@ class Batch:
             raise ValueError(f"snapshots must be rising steps between 1 and {self.horizon}, not {list(snapshots)}")
         return steps
 
-    def _replay(self, actions: NDArray[Any]) -> NDArray[np.int32]:
-        """The actions to take [seeds, steps], each one of the MDP's."""
-        n, A = len(self.seeds), self.mdp.n_actions
-        if actions.shape not in ((self.horizon,), (n, self.horizon)):
-            raise ValueError(f"replay must have shape [{self.horizon}] or [{n}, {self.horizon}]")
-        actions = np.broadcast_to(actions, (n, self.horizon))
-        for i, t in np.argwhere((actions < 0) | (actions >= A))[:1]:
-            raise ValueError(
-                f"replay: action {actions[i, t]} at step {t + 1} of seed {self.seeds[i]} is none of 0 ... {A - 1}"
-            )
-        return actions.astype(np.int32)
+    def follow(self, replay: Replay, rows: NDArray[np.int64]) -> None:
+        """Let each lane take a row of the actions of a replay, or follow a subject, in place of its own choices.
+
+        rows: which, for each seed or for each lane.
+        """
+        self.replay = replay
+        rows = np.resize(rows, len(self.lanes))
+        if replay.given:
+            self.recording = recording(replay, self.mazes)
+            self.lanes["at"], self.lanes["end"] = self.recording.begin[rows], self.recording.end[rows]
+            if len(self.mazes) > 1 and not all(s.learned for s in self.settings):
+                raise ValueError("learned=False knows one maze; with several mazes leave it out")
+            return
+        self.lanes["at"] = rows * self.horizon if replay.actions.ndim == 2 else 0
 
     def _allocate(self) -> None:
         """What the lanes leave, and their numbers."""
         S, A, n = self.mdp.n_states, self.mdp.n_actions, len(self.settings) * len(self.seeds)
         T, shots = self.horizon if self.recorded else 0, len(self.snapshot_steps)
         sizes = {name: (S * A if name == "Q" else S * S) * (name in self.keep) for name in MATRICES}
-        needed = n * (LANE.itemsize + 8 * S + 4 * S * shots + STEP.itemsize * T + 8 * sum(sizes.values()))
+        each = self.horizon if self.likelihood == "each" else 0
+        needed = n * (LANE.itemsize + 8 * S + 4 * S * shots + STEP.itemsize * T + 8 * (sum(sizes.values()) + each))
         check_memory(needed, f"{n:,} runs on {S:,} states", "ask for fewer seeds at once, or for less of each")
         self.visits = np.zeros((n, S), np.int32)
         self.first_visit = np.full((n, S), -1, np.int32)
@@ -156,12 +195,14 @@ class Batch:
         self.snapshots = np.zeros((n, shots, S), np.int32)
         self.finals = {name: np.zeros((n, size)) for name, size in sizes.items()}
         self.steps = np.zeros((n, T), STEP)
+        self.log_p = np.zeros((n, each))
         self.lanes = np.zeros(n, LANE)
+        self.lanes["scale"] = 1.0
         self.refused = np.zeros((n, 2), np.int32)
         key, stride = random_streams(self.seeds)
         for i, s in enumerate(self.settings):
             lanes = self.lanes[i * len(self.seeds) : (i + 1) * len(self.seeds)]
-            for name in ("alpha", "eta", "gamma", "gamma_sr", "beta", "q0", "m0"):
+            for name in SHARED_NAMES:
                 lanes[name] = getattr(s, name)
             lanes["eta_pr"], lanes["gamma_pr"] = pr_rates(s)
             lanes["tie_tolerance"] = s.tie_tolerance if s.ties == "random" else 0.0
@@ -198,10 +239,11 @@ class Batch:
     def _check_replay(self) -> None:
         for lane in np.flatnonzero(self.refused[:, 0])[:1]:
             assert self.replay is not None
-            seed, (step, s) = lane % len(self.seeds), self.refused[lane]
+            step, s = self.refused[lane]
+            a = self.replay.actions.reshape(-1)[self.lanes["at"][lane] + step - 1]
             offer = ", ".join(map(str, np.flatnonzero(self.mdp.available[s])))
             raise ValueError(
-                f"replay: action {self.replay[seed, step - 1]} at step {step} of seed {self.seeds[seed]} is not "
+                f"replay: action {a} at step {step} of seed {self.seeds[lane % len(self.seeds)]} is not "
                 f"available in state {s}; available: {offer}"
             )
 
@@ -263,7 +305,10 @@ class Batch:
 
     def _constants(self, s: "Sarsa", has: dict[str, bool], is_sparse: bool, ordered: bool) -> dict[str, Any]:
         """What is filled in before the kernel is compiled."""
-        mdp, A, width = self.mdp, self.mdp.n_actions, q_width(self.mdp.n_actions)
+        mdp, A = self.mdp, self.mdp.n_actions
+        given = self.replay is not None and self.replay.given
+        cached = not (given or self.has_terms or self.has_habit or s.policy == "softmax")
+        width = q_width(A) if cached else A
         small = mdp.n_states <= UNROLLED_STATES
         return {
             "STATES": mdp.n_states if small else 0,
@@ -276,13 +321,21 @@ class Batch:
             **{f"HAS_{name}": flag for name, flag in has.items()},
             "ORDERED": ordered and not small,
             "SPARSE": is_sparse,
-            "ENDS": self.cap > 0 or bool(mdp.terminal.any()),
+            "ENDS": given or self.cap > 0 or bool(mdp.terminal.any()),
             "RESAMPLE": s.next_action == "resample",
             "FIRST_TIE": s.ties == "first",
             "BONUS_FIRST": s.bonus_from == "previous",
-            "MASKED": not mdp.available.all(),
+            "MASKED": not all(maze.available.all() for maze in self.mazes),
+            "MAZES": len(self.mazes) > 1,
             "RECORDED": self.recorded,
             "REPLAYED": self.replay is not None,
+            "GIVEN": given,
+            "LIKELIHOOD": self.likelihood != "",
+            "CHOICES": self.likelihood == "each",
+            "SOFTMAX": s.policy == "softmax",
+            "TERMS": self.has_terms,
+            "HABIT": self.has_habit,
+            "CACHED": cached,
             **FIXED,
         }
 
@@ -295,62 +348,32 @@ class Batch:
             aligned_zeros(together * S * constants["Q_WIDTH"]),
             np.empty(together * S, np.uint8 if self.mdp.n_actions <= 8 else np.uint64),
             np.empty(together * S if constants["ORDERED"] else 0, np.uint32),
+            np.empty(together * S * constants["Q_WIDTH"] if constants["HABIT"] else 0),
+            np.zeros(self.mdp.n_actions + 1),
+            np.zeros(self.mdp.n_actions),
             *(given or (*map(aligned_zeros, sizes.values()), aligned_zeros(4, together * (-(-S // 8) * 8)))),
         )
 
     def _records(self, part: slice) -> Records:
         """What a slice of lanes leaves, as the kernel writes it."""
-        arrays = (self.visits, self.first_visit, self.episode_steps, self.snapshots, self.steps)
-        replay = np.zeros(0, np.int32)
-        if self.replay is not None:
-            replay = self.replay[np.arange(part.start, part.stop) % len(self.seeds)]
-        flat = [array[part].reshape(-1) for array in arrays]
-        return Records._make([*flat, replay.reshape(-1), self.refused[part].reshape(-1), self.snapshot_steps])
+        arrays = (self.visits, self.first_visit, self.episode_steps, self.snapshots, self.steps, self.log_p)
+        actions, moments, ways = np.zeros(0, np.int32), np.zeros(0, MOMENT), np.zeros((0, 1))
+        if self.replay is not None and self.replay.given:
+            moments, _, _, ways, *_ = self.recording
+        elif self.replay is not None:
+            actions = self.replay.actions.astype(np.int32).reshape(-1)
+        flat = [array[part].reshape(-1) for array in (*arrays, self.refused)]
+        return Records._make([*flat, self.snapshot_steps, actions, moments, ways])
 
     @functools.cached_property
     def _dynamics(self) -> Dynamics:
-        mdp = self.mdp
-        (starts,) = np.nonzero(mdp.start)
-        bits = np.uint64(1) << np.arange(mdp.n_actions, dtype=np.uint64)
-        return Dynamics(
-            mdp.next.astype(np.uint32).reshape(-1),
-            _thresholds(mdp.prob).reshape(-1),
-            mdp.reward.reshape(-1),
-            starts.astype(np.uint32),
-            _thresholds(mdp.start[starts])[:-1],
-            mdp.terminal.reshape(-1),
-            (mdp.available * bits).sum(axis=1, dtype=np.uint64),
-            mdp.n_states,
-            mdp.n_phases,
-            mdp.episodes_per_phase,
-        )
+        return dynamics(self.mazes)
 
     def _closed_forms(self, lanes: slice, has: dict[str, bool]) -> tuple[NDArray[np.float64], ...]:
-        """M, N^T and the sums under the uniform random policy, for each pair of discounts and each phase."""
-        mdp, S = self.mdp, self.mdp.n_states
+        """M, N^T and the sums under the uniform random policy; each lane is told which are its own."""
         pairs = np.stack([self.lanes["gamma_sr"][lanes], self.lanes["gamma_pr"][lanes]], axis=1)
         distinct, self.lanes["table"][lanes] = np.unique(pairs, axis=0, return_inverse=True)
-        n = len(distinct) * mdp.n_phases
-        dense = has["M"] + has["F"] + has["N"] + has["N_COL"]
-        check_memory(8.0 * n * S * S * dense, f"{mdp.name}: closed forms of {S:,} states", "use learned=True")
-        M, N = np.zeros((n if has["M"] else 0, S, S)), np.zeros((n if has["N"] else 0, S, S))
-        sums = np.zeros((4, n, S))
-        for i, ((gamma_sr, gamma_pr), phase) in enumerate(itertools.product(distinct, range(mdp.n_phases))):
-            P, terminal = mdp.transition(phase=phase), mdp.terminal[phase]
-            if has["M"]:
-                M[i] = representations.sr(P, gamma_sr, terminal)
-            if has["M_ROW"]:
-                sums[M_ROW, i] = representations.sr_row_sums(P, gamma_sr, terminal)
-            if has["M_COL"]:
-                sums[M_COL, i] = representations.sr_column_sums(P, gamma_sr, terminal)
-            if has["F"]:
-                sums[F_ROW, i] = representations.fr(P, gamma_sr, terminal).sum(axis=1)
-            if has["N"] or has["N_COL"]:
-                predecessors = representations.pr(P, gamma_pr, terminal)
-                sums[N_COL, i] = predecessors.sum(axis=0)
-                if has["N"]:
-                    N[i] = predecessors.T
-        return M.reshape(-1), np.zeros(0), N.reshape(-1), sums.reshape(4, -1)
+        return closed_forms(self.mdp, distinct, has)
 
     def _keep(self, lanes: slice, tables: Tables, has_matrices: bool) -> None:
         """Copy the final values that were asked for from where a group of lanes left them, then set M, F, N to 0."""
@@ -376,7 +399,7 @@ class Batch:
         n, lanes, s = len(self.seeds), self.lanes[rows], self.settings[i]
         kept: dict[str, Any] = {name: self.finals[name][rows].reshape(n, self.mdp.n_states, -1) for name in self.keep}
         if not s.learned:
-            kept.update(self._given(s))
+            kept.update(given_matrices(self.mdp, s, set(self.keep) - {"Q"}, n))
         return Trace(
             seeds=self.seeds,
             total_reward=lanes["total_reward"].copy(),
@@ -391,16 +414,6 @@ class Batch:
             stopped=np.where(lanes["over"] == STOPPED, lanes["steps"], -1),
             **kept,
         )
-
-    def _given(self, s: "Sarsa") -> dict[str, NDArray[np.float64]]:
-        """The fixed matrices that were asked for, of the first phase; the same for every seed."""
-        P, terminal = self.mdp.transition(), self.mdp.terminal[0]
-        matrices = {
-            "M": lambda: representations.sr(P, s.gamma_sr, terminal),
-            "F": lambda: representations.fr(P, s.gamma_sr, terminal),
-            "N": lambda: representations.pr(P, pr_rates(s)[1], terminal),
-        }
-        return {name: np.broadcast_to(matrices[name](), (len(self.seeds), *P.shape)) for name in set(self.keep) - {"Q"}}
 
     def paths(self, i: int) -> dict[int, Trajectory]:
         """The recorded steps of settings i, by seed."""

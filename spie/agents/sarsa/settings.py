@@ -26,7 +26,16 @@ class Sarsa(Agent):
     eta_pr: float | None = None  # learning rate of N; None: eta
     gamma_pr: float | None = None  # discount of N; None: gamma_sr
     beta: float = 1.0  # scale of the intrinsic reward
-    epsilon: float = 0.1  # chance of an action at random
+    policy: Literal["epsilon-greedy", "softmax"] = "epsilon-greedy"
+    epsilon: float = 0.1  # chance of an action at random (epsilon-greedy)
+    inverse_temperature: float = 1.0  # chances are proportional to exp(inverse_temperature * Q) (softmax)
+    lapse: float = 0.0  # chance of an action at random (softmax)
+    # Choice terms, added to what the policy sees of each action: choice.py has the formula
+    stickiness: float = 0.0  # for the last action
+    heading: float = 0.0  # for going straight on
+    turn_back: float = 0.0  # for going back to the state before the last move
+    habit: float = 0.0  # for what was done in this state before: weight ...
+    habit_rate: float = 0.1  # ... and learning rate
     learned: bool = True  # False: M, F and N in closed form under the uniform random policy, never updated
     q0: float = 0.0  # Q starts at this value
     m0: float = 0.0  # M, F and N start at m0 times the identity
@@ -43,14 +52,20 @@ class Sarsa(Agent):
         check_ranges(
             self, alpha=unit, eta=positive, gamma=unit, gamma_sr=below_one, eta_pr=positive, gamma_pr=below_one,
             beta=real, epsilon=unit, q0=real, m0="[0, inf)", tie_tolerance=below_one, tolerance="(0, 1)",
+            inverse_temperature=real, lapse=below_one, stickiness=real, heading=real, turn_back=real, habit=real,
+            habit_rate=positive,
         )  # fmt: skip
         for name, choices in {
+            "policy": ("epsilon-greedy", "softmax"),
             "next_action": ("resample", "carry"),
             "ties": ("random", "first"),
             "bonus_from": ("updated", "previous"),
         }.items():
             if getattr(self, name) not in choices:
                 raise unknown(f"{name} for Sarsa", getattr(self, name), choices)
+        if self.policy != "softmax" and (self.lapse or self.inverse_temperature != 1):
+            name = "lapse" if self.lapse else "inverse_temperature"
+            raise ValueError(f'Sarsa: {name} belongs to policy="softmax"; an epsilon-greedy one has its epsilon')
 
     def seconds_per_step(self, task: MDP) -> float:
         """About how long a step takes on one core, compiled."""
