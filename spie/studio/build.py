@@ -1,12 +1,12 @@
 """The studio's page, put together from its parts: one file that holds everything it needs."""
 
+import importlib.metadata
 import importlib.resources
 import json
 from typing import Any
 
 import numpy as np
 
-from spie import __version__
 from spie.agents.registry import AGENTS
 from spie.agents.sarsa.settings import Sarsa
 from spie.rewards import get_reward
@@ -30,7 +30,7 @@ def page(mdp: MDP | None = None) -> str:
         own = _world(mdp, mdp.name)
         worlds = [own, *(world for world in worlds if world["name"] != mdp.name)]
         first = own["name"]
-    told = {"version": __version__, "agents": _agents(), "worlds": worlds, "first": first}
+    told = {"version": importlib.metadata.version("spie-rl"), "agents": _agents(), "worlds": worlds, "first": first}
     parts = importlib.resources.files(__package__) / "page"
     script = "\n".join((parts / f"{part}.js").read_text("utf-8") for part in PARTS)
     text = (parts / "studio.html").read_text("utf-8")

@@ -12,6 +12,7 @@ import spie
 from spie.studio.build import PARTS, _agents, page
 
 pytestmark = pytest.mark.slow
+OWN = ("file:", "data:", "blob:", "about:")
 HEADING = "subject,session,trial,step,state,action,reward"
 
 
@@ -49,7 +50,12 @@ def open_page(browser, address, **options):
     tab.problems = []
     tab.on("console", lambda message: tab.problems.append(message.text))
     tab.on("pageerror", lambda error: tab.problems.append(str(error)))
-    tab.on("request", lambda request: None if request.url.startswith(("file:", "data:", "blob:")) else tab.problems.append(request.url))
+    tab.on(
+        "request",
+        lambda request: (
+            None if request.url.startswith(("file:", "data:", "blob:")) else tab.problems.append(request.url)
+        ),
+    )
     tab.goto(address)
     return tab
 
@@ -93,7 +99,7 @@ def test_a_seed_gives_the_path_bonus_and_Q_of_the_engine_to_the_bit(studio, addr
 
 def test_a_board_is_the_MDP_of_the_same_text(studio):
     text = "S.#.\n.#..\n...G\n1.#."
-    for told in (text, "+---+---+---+\n| S >   | 1 |\n+   +-v-+   +\n|       < G |\n+---+---+---+"):
+    for told in (text, "+---+---+---+\n| S >   | 1 |\n+   +-v-+   +\n|       > G |\n+---+---+---+"):
         if not studio.is_visible("#text"):
             studio.click("summary")
         studio.fill("#text", told)
@@ -116,6 +122,13 @@ def test_a_board_is_the_MDP_of_the_same_text(studio):
         assert spie.grid(studio.evaluate("studio.state.board.toText()")).digest == spie.grid(told).digest
 
 
+def wait_for(tab, place, words):
+    """Files are read in the background."""
+    tab.wait_for_function(
+        "([place, words]) => document.querySelector(place).textContent.includes(words)", arg=[place, words]
+    )
+
+
 def cell(tab, row, column):
     """Where a cell of the board lies on the screen."""
     tab.locator("#board").scroll_into_view_if_needed()
@@ -123,7 +136,11 @@ def cell(tab, row, column):
     board = tab.evaluate("({rows: studio.state.board.rows, columns: studio.state.board.columns})")
     unit = box["width"] / (max(board.values()) + 0.2)
     middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    return middle[0] + unit * (column - (board["columns"] - 1) / 2), middle[1] + unit * (row - (board["rows"] - 1) / 2), unit
+    return (
+        middle[0] + unit * (column - (board["columns"] - 1) / 2),
+        middle[1] + unit * (row - (board["rows"] - 1) / 2),
+        unit,
+    )
 
 
 def test_a_maze_drawn_by_mouse_raced_walked_and_read_back(studio, address, tmp_path):
@@ -167,10 +184,10 @@ def test_a_maze_drawn_by_mouse_raced_walked_and_read_back(studio, address, tmp_p
     assert_array_equal(trial.actions, walked["actions"])
 
     studio.set_input_files("#file", path)
-    assert "6 steps" in studio.inner_text("#overlaid")
+    wait_for(studio, "#overlaid", "6 steps")
     (tmp_path / "bad.csv").write_text(HEADING + "\n1,1,1,0,400,0,0\n")
     studio.set_input_files("#file", tmp_path / "bad.csv")
-    assert 'state "400"' in studio.inner_text("#message")
+    wait_for(studio, "#message", 'state "400"')
     assert "6 steps" in studio.inner_text("#overlaid")  # nothing is lost
 
 
@@ -240,9 +257,11 @@ def test_text_can_be_read_and_nothing_is_cut_on_a_phone(browser, address, scheme
     tab.set_viewport_size({"width": 390, "height": 844})
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
     colours = tab.evaluate(
-        "['body', '.quiet', 'header p', 'button.strong', 'select'].map(x => { const s = getComputedStyle(document.querySelector(x));"
-        "const back = s.backgroundColor === 'rgba(0, 0, 0, 0)' ? getComputedStyle(document.body).backgroundColor : s.backgroundColor;"
-        "return [x, s.color, back] })"
+        """['body', '.quiet', 'header p', 'button.strong', 'select'].map((place) => {
+            const style = getComputedStyle(document.querySelector(place)), paper = getComputedStyle(document.body);
+            const clear = style.backgroundColor === 'rgba(0, 0, 0, 0)';
+            return [place, style.color, clear ? paper.backgroundColor : style.backgroundColor];
+        })"""
     )
     for what, ink, paper in colours:
         assert contrast(ink, paper) >= 4.5, what
