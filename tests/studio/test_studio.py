@@ -13,6 +13,13 @@ from spie.studio.build import PARTS, _agents, page
 
 pytestmark = pytest.mark.slow
 OWN = ("file:", "data:", "blob:", "about:")
+TABLES = """(() => {
+    const m = studio.world().mdp;
+    return {
+        next: [...m.next], reward: [...m.reward], start: m.start, terminal: [...m.terminal],
+        available: [...m.available], every: m.episodesPerPhase,
+    };
+})()"""
 HEADING = "subject,session,trial,step,state,action,reward"
 
 
@@ -107,10 +114,7 @@ def test_a_board_is_the_MDP_of_the_same_text(studio):
         for task, bumps in (("explore", True), ("goal", False), ("moving-goal", True)):
             studio.select_option("#task", task)
             studio.set_checked("#bumps", bumps)
-            mine = studio.evaluate(
-                "(() => { const m = studio.world().mdp; return {next: [...m.next], reward: [...m.reward], start: m.start,"
-                " terminal: [...m.terminal], available: [...m.available], every: m.episodesPerPhase} })()"
-            )
+            mine = studio.evaluate(TABLES)
             ours = spie.grid(told, task=task, bumps=bumps)
             assert_array_equal(mine["next"], ours.next.ravel())
             on_offer = np.tile(ours.available.ravel(), ours.n_phases)  # what is not on offer pays nothing either way
