@@ -150,7 +150,8 @@ function useText() {
 }
 
 function asPython() {
-  const run = state.agents[whose], settings = Object.entries(run.settings);
+  const run = state.agents[whose], unused = run.settings.policy === "softmax" ? "epsilon" : "inverse_temperature";
+  const settings = Object.entries(run.settings).filter(([key]) => key !== unused); // Sarsa refuses what its policy does not use
   const agent = `spie.agent("${run.name}"${settings.map(([key, value]) => `, ${key}=${typeof value === "string" ? `"${value}"` : value ?? "None"}`).join("")})`;
   const maze = state.board
     ? `spie.grid('''\n${state.board.toText()}\n''', task="${state.task}", bumps=${state.bumps ? "True" : "False"})`
