@@ -37,6 +37,8 @@ from spie.rewards import reward_names
 from spie.runs.run import Run, save
 from spie.runs.store import Store
 
+ONE_THREAD = spie.Session(threads=1)
+
 
 class Task(NamedTuple):
     agent: spie.Sarsa
@@ -49,7 +51,7 @@ class Task(NamedTuple):
     def run(self, **changes: Any) -> Callable[[], Any]:
         """The task as something to time, perhaps with another reward or with more threads or seeds."""
         agent = replace(self.agent, reward=changes.pop("reward", "sr-r"))
-        return partial(agent.run, self.mdp, self.steps, **{"seeds": self.seeds, "threads": 1} | changes)
+        return partial(agent.run, self.mdp, self.steps, **{"seeds": self.seeds, "session": ONE_THREAD} | changes)
 
     def ns(self, seconds: list[float]) -> float:
         return 1e9 * seconds[0] / self.steps / self.seeds
@@ -190,7 +192,7 @@ def linear() -> None:
     steps: dict[Any, int] = {}
 
     def engine(reward: str) -> None:
-        trace = agents[reward].run(spie.mountain_car(), cap, 1, episodes=60, threads=1)
+        trace = agents[reward].run(spie.mountain_car(), cap, 1, episodes=60, session=ONE_THREAD)
         steps[reward, "engine"] = int(trace.episode_steps.sum())
 
     def plain(reward: str) -> None:
@@ -241,8 +243,10 @@ def sweeps() -> None:
         piece = next(search.pieces(20)[-1].split(540))
         pieces[env, agent] = search.run(piece, 20)
         settings, mdp = piece.settings(), search.task
-        runs[env, agent, "engine"] = partial(spie.run_sarsa, settings, mdp, search.steps, 20, threads=1)
-        runs[env, agent, "one setting"] = partial(settings[0].run, mdp, search.steps, 20 * len(piece), threads=1)
+        runs[env, agent, "engine"] = partial(spie.run_sarsa, settings, mdp, search.steps, 20, session=ONE_THREAD)
+        runs[env, agent, "one setting"] = partial(
+            settings[0].run, mdp, search.steps, 20 * len(piece), session=ONE_THREAD
+        )
         runs[env, agent, "sweep"] = partial(stored, pieces[env, agent])
     times = race(runs, rounds=5)
     header = ("task", "agent", "settings x seeds", "engine, ns a step", "one setting, all seeds", "sweep, stored")
@@ -260,7 +264,7 @@ def sweeps() -> None:
 def stored(run: Run) -> None:
     with tempfile.TemporaryDirectory() as folder, Store(Path(folder, "r.db")) as store:
         began = time.perf_counter()
-        save(store, replace(run), run.execute(threads=1), time.perf_counter() - began)
+        save(store, replace(run), run.execute(ONE_THREAD), time.perf_counter() - began)
 
 
 def threads() -> None:
@@ -272,7 +276,7 @@ def threads() -> None:
             list(pool.map(partial(squares, n), [np.uint64(3)] * 2))
 
     whats = ("SR-R on OF-small", "two chains")
-    runs = {f"{whats[0]} {k}": OF_SMALL.run(seeds=seeds, threads=k) for k in (1, 2)}
+    runs = {f"{whats[0]} {k}": OF_SMALL.run(seeds=seeds, session=spie.Session(threads=k)) for k in (1, 2)}
     runs |= {f"{whats[1]} {k}": partial(chains, k) for k in (1, 2)}
     wall, cpu = race(runs, clock=time.perf_counter), race(runs)
     rows = []
@@ -319,7 +323,7 @@ from pathlib import Path
 mdp = spie.grid(spie.maze(449, 449))
 spie.Sarsa().run(mdp, 10)  # compiles
 begin = time.process_time()
-trace = spie.Sarsa().run(mdp, 10**6, threads=1)
+trace = spie.Sarsa().run(mdp, 10**6, session=spie.Session(threads=1))
 cpu = time.process_time() - begin
 status = dict(line.split(":") for line in Path("/proc/self/status").read_text().splitlines())
 print(mdp.n_states, (trace.visits > 0).sum(), cpu, int(status["VmHWM"].split()[0]) * 1024 / 1e9)
@@ -369,11 +373,14 @@ def play(env: Any, actions: list[int]) -> None:
 
 
 if __name__ == "__main__":
+    from cleverness import show as cleverness  # which imports this file
+
     begin = time.perf_counter()
     engine_against_numpy()
     rewards()
     where_it_goes()
     linear()
+    cleverness()
     sweeps()
     wrapper()
     threads()

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import matplotlib.pyplot as plt
-from bench import RIVERSWIM, race, table
+from bench import ONE_THREAD, RIVERSWIM, race, table
 from plain import sarsa_srr
 
 import spie
@@ -36,7 +36,7 @@ def measure() -> dict[str, dict[int, float]]:
     def add(line: str, agent: spie.Sarsa, mdp: spie.MDP, least_seeds: int = 1) -> None:
         steps = max(5000, 100 * mdp.n_states)
         seeds = max(least_seeds, 400_000 // steps // 8 * 8)
-        jobs[line, mdp.n_states] = steps * seeds, partial(agent.run, mdp, steps, seeds, threads=1)
+        jobs[line, mdp.n_states] = steps * seeds, partial(agent.run, mdp, steps, seeds, session=ONE_THREAD)
 
     add(fields, RIVERSWIM, spie.riverswim())
     for size in (4, 10, 20, 32, 45, 63, 100):

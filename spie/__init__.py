@@ -1,22 +1,12 @@
 """spie: Successor-Predecessor Intrinsic Exploration (Yu, Burgess, Sahani and Gershman, 2023)."""
 
+import importlib
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from spie.agents.base import Agent, Keep, Replay, Session
-from spie.agents.dqn.agent import DQN
-from spie.agents.linear_q.batch import run_linear_q
-from spie.agents.linear_q.settings import LinearQ
-from spie.agents.planner.settings import Planner
-from spie.agents.registry import agent, register_agent
-from spie.agents.sarsa.batch import run_sarsa
-from spie.agents.sarsa.settings import Sarsa
-from spie.dropin.check import check_reward
-from spie.dropin.gymnasium import IntrinsicReward
-from spie.features import FourierFeatures, convolution_features, fourier_features, td_pf, td_sf
-from spie.representations import fr, pr, reverse, sr, sr_column_sums, sr_row_sums, stationary, td_fr, td_pr, td_sr
 from spie.rewards import reward
 from spie.tasks import (
+    EnvTask,
     graph,
     grid,
     hexgrid,
@@ -37,12 +27,37 @@ from spie.tasks.continuous import ContinuousEnv, ContinuousTask
 from spie.tasks.layout import Layout
 from spie.tasks.mdp import MDP, MDPEnv
 from spie.tasks.registry import register_task, task
-from spie.trace import EpisodeTrace, Scores, Trace, Trajectory
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # loaded on first use
     from spie import data
+    from spie.agents.base import Agent, Keep, Replay, Session
+    from spie.agents.dqn.agent import DQN
+    from spie.agents.linear_q.batch import run_linear_q
+    from spie.agents.linear_q.settings import LinearQ
+    from spie.agents.planner.settings import Planner
+    from spie.agents.registry import agent, register_agent
+    from spie.agents.sarsa.batch import run_sarsa
+    from spie.agents.sarsa.settings import Sarsa
     from spie.behaviour.paths import Paths
+    from spie.dropin.check import check_reward
+    from spie.dropin.gymnasium import IntrinsicReward
+    from spie.features import FourierFeatures, convolution_features, fourier_features, td_pf, td_sf
     from spie.paper.sweeps import sweep
+    from spie.representations import (
+        dr,
+        fr,
+        pr,
+        reverse,
+        sr,
+        sr_column_sums,
+        sr_row_sums,
+        stationary,
+        td_dr,
+        td_fr,
+        td_pr,
+        td_sr,
+    )
+    from spie.trace import EpisodeTrace, Scores, Trace, Trajectory
 
 __version__ = "0.1.0"
 
@@ -52,6 +67,7 @@ __all__ = [
     "Agent",
     "ContinuousEnv",
     "ContinuousTask",
+    "EnvTask",
     "EpisodeTrace",
     "FourierFeatures",
     "IntrinsicReward",
@@ -72,6 +88,7 @@ __all__ = [
     "check_reward",
     "convolution_features",
     "data",
+    "dr",
     "fourier_features",
     "fr",
     "graph",
@@ -99,6 +116,7 @@ __all__ = [
     "t_maze",
     "tartarus",
     "task",
+    "td_dr",
     "td_fr",
     "td_pf",
     "td_pr",
@@ -108,22 +126,38 @@ __all__ = [
     "write_map",
 ]
 
-_ON_FIRST_USE: dict[str, tuple[str, str | None]] = {  # where a name lies; None: it is the module
-    "Paths": ("spie.behaviour.paths", "Paths"),
-    "data": ("spie.data", None),
-    "sweep": ("spie.paper.sweeps", "sweep"),
+_ON_FIRST_USE = {  # modules, and the names that they bring: `import spie` itself loads tasks and rewards alone
+    "spie.agents.base": "Agent Keep Replay Session",
+    "spie.agents.dqn.agent": "DQN",
+    "spie.agents.linear_q.batch": "run_linear_q",
+    "spie.agents.linear_q.settings": "LinearQ",
+    "spie.agents.planner.settings": "Planner",
+    "spie.agents.registry": "agent register_agent",
+    "spie.agents.sarsa.batch": "run_sarsa",
+    "spie.agents.sarsa.settings": "Sarsa",
+    "spie.behaviour.paths": "Paths",
+    "spie.dropin.check": "check_reward",
+    "spie.dropin.gymnasium": "IntrinsicReward",
+    "spie.features": "FourierFeatures convolution_features fourier_features td_pf td_sf",
+    "spie.paper.sweeps": "sweep",
+    "spie.representations": "dr fr pr reverse sr sr_column_sums sr_row_sums stationary td_dr td_fr td_pr td_sr",
+    "spie.trace": "EpisodeTrace Scores Trace Trajectory",
 }
+_PLACES = {name: module for module, names in _ON_FIRST_USE.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    """What is loaded on first use: it needs more than most users do."""
-    if name in _ON_FIRST_USE:
-        import importlib
-
-        module, what = _ON_FIRST_USE[name]
-        loaded = importlib.import_module(module)
-        return loaded if what is None else vars(loaded)[what]
+    """What is loaded on first use."""
+    if name in ("data", "plot"):
+        return importlib.import_module(f"spie.{name}")
+    if name in _PLACES:
+        globals()[name] = found = vars(importlib.import_module(_PLACES[name]))[name]
+        return found
     if name == "Path":
         warnings.warn("spie.Path is now spie.Trajectory; the old name goes with the next release", stacklevel=2)
-        return Trajectory
+        return __getattr__("Trajectory")
     raise AttributeError(f"module 'spie' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

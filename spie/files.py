@@ -1,14 +1,16 @@
-"""Files that are written whole or not at all, whatever is killed, fails or fills the disk meanwhile.
+"""Files that are written whole or not at all, whatever is killed, fails or fills the disk meanwhile; and their hashes.
 
 At the bottom of the package, because compiled kernels, checkpoints, bonuses, tables and pages are all written so.
 """
 
 import contextlib
+import hashlib
+import json
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 
 @contextlib.contextmanager
@@ -49,3 +51,13 @@ def sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def content_hash(texts: Iterable[str], data: bytes = b"") -> bytes:
+    """SHA-256 of some texts and of the bytes that follow them; TypeError where they are none."""
+    return hashlib.sha256("\0".join(texts).encode() + b"\0" + data).digest()
+
+
+def json_hash(values: Any) -> str:
+    """SHA-256 of plain values, however a file lays them out."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

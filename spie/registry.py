@@ -13,10 +13,12 @@ that fails adds nothing, is named in one line on the error output, and everythin
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import EntryPoint, entry_points
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from spie.errors import unknown
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 CONTRACT = 1  # raised when Task or Agent ask for more than before; a plug-in may say SPIE_CONTRACT = n
 GROUP = "spie.plugins"
@@ -31,7 +33,7 @@ problems: list[str] = []  # a line for each plug-in that could not be used
 class Registry(Generic[Value]):
     """Values by name, in the order in which they were added.
 
-    load_own: imports the modules that add our own; called once, before anything is added or looked up.
+    load_own: adds our own; called once, before anything is added or looked up.
     """
 
     def __init__(self, kind: str, load_own: Callable[[], None] | None = None) -> None:
@@ -109,12 +111,14 @@ def load_plugins() -> None:
     global _loaded
     if _loaded:
         return
+    from importlib.metadata import entry_points  # slow to import, and seldom needed
+
     _loaded = True  # first, so that a look-up within a plug-in does not begin again
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         _load(entry)
 
 
-def _load(entry: EntryPoint) -> None:
+def _load(entry: "EntryPoint") -> None:
     global _loading
     _loading = entry.name
     try:

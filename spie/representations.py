@@ -133,6 +133,45 @@ def td_pr(N: Array, s: int, s_next: int, gamma: float) -> Array:
     return error
 
 
+def dr(P: Chain, reward: Array, temperature: float = 1.0, terminal: Mask | None = None) -> Array:
+    """Default representation Z of the chain P of a default policy, shape [S, S] (Piray and Daw 2021).
+
+        Z = (diag(exp(-r / temperature)) - P D)^-1,  D = diag(1 - terminal) on the rows
+
+    Z[s, s'] sums, over all walks from s to s', their probability times exp(the rewards r [S] of the states on it, over
+    the temperature): states behind a cost are far. Where r is the same everywhere and exp(r / temperature) = gamma, it
+    is gamma M. The rows of a terminal state lead nowhere. Needs rewards for which these sums are finite: below 0, or
+    not far above where the walk ends soon.
+    """
+    P = _dense(_chain(P))
+    reward = np.broadcast_to(np.asarray(reward, dtype=np.float64), len(P))
+    if not temperature > 0:
+        raise ValueError(f"temperature is {temperature:g}; give a number above 0")
+    if not np.isfinite(reward).all():
+        raise ValueError(f"the reward of state {int(np.argmin(np.isfinite(reward)))} is not finite")
+    weight = np.exp(reward / temperature)
+    walk = weight[:, None] * P * _going_on(terminal, len(P))[:, None]  # Z = R (I + P D Z), R = diag(weight)
+    radius = np.abs(np.linalg.eigvals(walk)).max()
+    if not radius < 1 - 1e-12:
+        raise ValueError(
+            f"the rewards are too high: walks of the default policy add up to infinity (spectral radius {radius:.4g}, "
+            "not below 1); give every state a cost"
+        )
+    Z: Array = np.linalg.solve(np.eye(len(P)) - walk, np.diag(weight))
+    return Z
+
+
+def td_dr(Z: Array, s: int, s_next: int, reward: float, temperature: float = 1.0, discount: float = 1.0) -> Array:
+    """TD error of row s of Z, shape [S]; `reward` is that of state s, discount 0 where s ends the episode.
+
+    exp(r(s) / temperature) (1(s) + discount Z[s', :]) - Z[s, :]          (Tse et al. 2025)
+    """
+    target: Array = discount * Z[s_next]
+    target[s] += 1
+    error: Array = np.exp(reward / temperature) * target - Z[s]
+    return error
+
+
 def sr_row_sums(P: Chain, gamma: float, terminal: Mask | None = None) -> Array:
     """Row sums w of M, shape [S], without M: a sparse P stays sparse.
 

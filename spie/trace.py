@@ -39,6 +39,8 @@ class Trace:
     F: NDArray[np.float64] | None = None  # [seeds, S, S]
     N: NDArray[np.float64] | None = None  # [seeds, S, S]
     episode_rewards: NDArray[np.float64] | None = None  # [seeds, episodes] of deep agents; 0 steps: no such episode
+    first_reward: NDArray[np.int64] | None = None  # [seeds] of deep agents: step of the first reward; -1 for none
+    losses: NDArray[np.float64] | None = None  # [seeds, 10, 4] of deep agents: q, SF, PF, reconstruction, each tenth
     paths: dict[int, Trajectory] = field(default_factory=dict)  # by seed, where asked for
     settings: str = ""  # as Python writes them
     stopped: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))

@@ -27,6 +27,11 @@ class Corridor(VectorEnv):
             frame[:, 2 * s : 2 * s + 2] = 255
         return frames
 
+    def frames_of_all(self):
+        """A frame of every cell; made of as many environments as it has cells."""
+        self.s = np.arange(self.n_states)
+        return self.frames()
+
     def reset(self, *, seed=None, options=None):
         if seed is not None:
             self.rngs = [np.random.default_rng(one) for one in np.broadcast_to(seed, self.num_envs)]

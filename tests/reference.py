@@ -223,7 +223,7 @@ def reference(agent, mdp, steps, seed, episodes=None, words=stream, along=None):
     Q = np.full((S, mdp.n_actions), agent.q0)
     visits = np.eye(S, dtype=int)[s]
     a2 = log_p2 = None
-    carries = agent.next_action == "carry"
+    carries = agent.next_action == "carry" or along is not None  # the a' of a recording is what was done next
     while True:
         t, i = env.t + 1, env.lengths[-1]
         a = env.taken(i) if along else policy.draw(Q, s, word(4 * t))
@@ -266,6 +266,6 @@ def reference(agent, mdp, steps, seed, episodes=None, words=stream, along=None):
             break
     states, actions, next_states, rewards, bonuses = map(np.array, zip(*path, strict=True))
     return SimpleNamespace(
-        states=states, actions=actions, next_states=next_states, rewards=rewards, bonuses=bonuses, log_p=np.array(log_p),
-        Q=Q, M=M, F=F, N=N, visits=visits, lengths=env.lengths,
+        states=states, actions=actions, next_states=next_states, rewards=rewards, bonuses=bonuses,
+        log_p=np.array(log_p), Q=Q, M=M, F=F, N=N, visits=visits, lengths=env.lengths,
     )  # fmt: skip

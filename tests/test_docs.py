@@ -29,7 +29,7 @@ SHORTER = {
         'PPO("MlpPolicy", env)': 'PPO("MlpPolicy", env, n_steps=16)',
         "learn(20_000": "learn(256",
     },
-    "docs/deep.md": {"steps=5_000": "steps=60"},
+    "docs/deep.md": {"steps=5_000": "steps=60", "rooms, 5_000": "rooms, 60", "rooms, 2_000": "rooms, 600"},
     "docs/scaling.md": {"confirm=1000": "confirm=10"},
 }
 MAZE = "S..\n.#.\n..G\n"

@@ -14,6 +14,7 @@ LAYERS = {
     "spie": [
         "__init__",
         "cli",
+        "plot",
         "page studio",
         "paper compare data",
         "behaviour",
@@ -24,25 +25,26 @@ LAYERS = {
         "agents",
         "engine",
         "tasks",
+        "spatial",
         "representations rewards features stats trace",
         "registry",
         "errors files",
     ],
-    "spie.cli": ["__main__", "__init__", "check data report run show studio sweep train", "*", "terminal"],
+    "spie.cli": ["__main__", "__init__", "check data repair report run show studio sweep train", "*", "terminal"],
     "spie.page": ["report", "*", "plots"],
-    "spie.page.plots": ["__init__", "maps", "curves diagrams gif files", "style"],
+    "spie.page.plots": ["__init__", "maps frames", "states curves diagrams gif files", "style"],
     "spie.agents": ["__init__", "registry", "sarsa planner linear_q dqn", "base", "replay"],
     "spie.tasks": ["__init__", "*", "mdp continuous", "draw registry minigrid", "layout maps", "base"],
 }
 # Modules, or packages with all that is in them.
 ONLY_IN = {
     "torch": ("spie.agents.dqn",),
-    "stable_baselines3": ("spie.dropin.sb3", "spie.paper.beyond.dropin"),  # the latter trains its agents
-    "matplotlib": ("spie.page.plots",),
+    "stable_baselines3": ("spie.dropin.sb3", "spie.paper.beyond"),  # the latter trains its agents
+    "matplotlib": ("spie.page.plots", "spie.plot"),
     "ray": ("spie.runs.backends",),
     "optuna": ("spie.search.tune",),
 }
-ALSO_LOADED_BY = {"matplotlib": ("spie.page",), "stable_baselines3": ("spie.sb3",)}  # through those above
+ALSO_LOADED_BY = {"matplotlib": ("spie.page", "spie.plot"), "stable_baselines3": ("spie.sb3",)}  # through those above
 VECTOR_CODE = ("spie.engine.simd", "spie.engine.matrix")
 AT_THE_TOP_ONLY_IN = {"numba": VECTOR_CODE, "llvmlite": VECTOR_CODE, "scipy": (), "ray": (), "optuna": ()}
 
@@ -182,3 +184,11 @@ def test_importing_loads_nothing_heavy(module):
     heavy = "numba llvmlite scipy torch matplotlib ray stable_baselines3 optuna sqlite3".split()
     program = f"import sys, {module}; print(*(name for name in {heavy} if name in sys.modules))"
     assert subprocess.check_output([sys.executable, "-c", program], text=True).split() == []
+
+
+def test_public_names_are_there_and_the_agents_among_them_load_on_first_use():
+    program = (
+        "import sys, spie; print(any(name.startswith(('spie.agents', 'spie.dropin')) for name in sys.modules));"
+        "print([name for name in spie.__all__ if name not in dir(spie) or getattr(spie, name, None) is None])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).split("\n")[:2] == ["False", "[]"]

@@ -85,7 +85,7 @@ class Walker(spie.Agent):
                           truncated=nothing, snapshots=np.zeros((n, 0, task.n_states), np.int32))
 
 
-spie.register_agent("toy-walker", Walker, summary="a walk with a drift")
+spie.register_agent("toy-walker", Walker)
 ''',
     "experiment": """
 import numpy as np

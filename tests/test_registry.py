@@ -7,6 +7,7 @@ import pytest
 
 import spie
 from spie import registry
+from spie.agents.registry import AGENTS
 from spie.registry import Registry
 
 GOOD_TASK = """
@@ -25,6 +26,8 @@ def toy_loop(length: int = 3) -> spie.MDP:
 @pytest.fixture
 def plugins(tmp_path, monkeypatch):
     """Install modules as plug-ins, by their text; what they register is forgotten after the test."""
+    for r in registry._REGISTRIES:
+        r._fill()
     before = [(r, r._values.copy(), r._owners.copy()) for r in registry._REGISTRIES]
 
     def install(**texts):
@@ -60,6 +63,14 @@ def test_importing_spie_looks_for_no_plugins():
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "False"
 
 
+def test_our_agents_are_ours_even_where_a_plugin_is_the_first_to_ask_for_them():
+    program = (
+        "import spie; from spie import registry; registry._loading = 'toys'; spie.register_agent('bold', spie.Sarsa);"
+        "from spie.agents.registry import AGENTS; print(AGENTS.owner('sarsa-srr'), AGENTS.owner('bold'))"
+    )
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).split() == ["None", "toys"]
+
+
 BAD = {
     "raises": ("1 / 0", "division by zero"),
     "exits": ("import sys; sys.exit(3)", "3"),
@@ -67,6 +78,10 @@ BAD = {
     "takes": (
         'import spie\n@spie.register_task("riverswim")\ndef mine(): ...',
         '"riverswim" is a built-in MDP; give yours another name',
+    ),
+    "odd": (
+        'import spie\nspie.register_agent("odd-agent", dict, beta=1)',
+        "agent \"odd-agent\": <class 'dict'> is no class that inherits from spie.Agent",
     ),
     "newer": (
         "SPIE_CONTRACT = 99\n" + GOOD_TASK.replace("toy-loop", "newer-loop"),
@@ -80,6 +95,7 @@ def test_a_bad_plugin_is_one_line_and_the_rest_works(kind, plugins, capsys):
     text, why = BAD[kind]
     plugins(**{kind: text, "ztask": GOOD_TASK})  # the good one is loaded after it
     assert spie.task("toy-loop").n_states == 3
+    assert "odd-agent" not in AGENTS
     assert registry.problems == [f"plug-in {kind} (toys_{kind}) is left out: {why}"]
     assert capsys.readouterr().err == f"spie: {registry.problems[0]}\n"
     with pytest.raises(ValueError, match="no task"):
@@ -94,13 +110,10 @@ def test_of_two_plugins_with_one_name_the_second_is_left_out(plugins):
     assert "second-loop" not in spie.tasks.registry.names()  # a plug-in that fails adds nothing
 
 
-def test_what_is_no_task_or_agent_is_said_in_one_line(plugins):
-    task = 'import spie\n@spie.register_task("odd-task")\ndef odd(): return [1]\n'
-    plugins(odd=task + 'spie.register_agent("odd-agent", dict, beta=1)\n')
+def test_what_returns_no_task_is_said_in_one_line(plugins):
+    plugins(odd='import spie\n@spie.register_task("odd-task")\ndef odd(): return [1]\n')
     with pytest.raises(ValueError, match='task "odd-task" gives list, which is no Task: it needs kind, name'):
         spie.task("odd-task")
-    with pytest.raises(ValueError, match='agent "odd-agent" gives dict, which is no Agent; it lacks version'):
-        spie.agent("odd-agent")
 
 
 def test_names_are_kept_in_order_and_taken_once():

@@ -9,18 +9,22 @@ pytestmark = pytest.mark.slow
 
 AGENT = spie.Sarsa(alpha=0.1, eta=0.25, beta=2.0, epsilon=0.1)
 SEEDS = [3, 8, 1]
-SHARED = {"seeds": SEEDS, "keep": "QMFN", "record": SEEDS}  # the kernels of test_sarsa
+
+
+def kept(*snapshots):
+    """All there is: the kernels of test_sarsa."""
+    return spie.Keep(tuple("QMFN"), snapshots, SEEDS)
 
 
 @pytest.fixture(scope="module")
 def swim():
-    return AGENT.run(spie.riverswim(), 400, snapshots=[1, 90, 400], **SHARED)
+    return AGENT.run(spie.riverswim(), 400, SEEDS, keep=kept(1, 90, 400))
 
 
 @pytest.fixture(scope="module")
 def moving():
     mdp = spie.grid("S..#..1\n...#...\n.......\n2..#..G", "moving-goal", episodes_per_goal=2)
-    return mdp, AGENT.run(mdp, 60, episodes=14, snapshots=[1, 90, 840], **SHARED)
+    return mdp, AGENT.run(mdp, 60, SEEDS, episodes=14, keep=kept(1, 90, 840))
 
 
 def test_totals_are_the_sums_of_the_steps(swim):
@@ -67,7 +71,7 @@ def test_first_visit_is_the_step_of_the_first_arrival(swim, moving):
 
 def test_snapshots_are_the_visits_of_shorter_runs(swim, moving):
     for i, steps in enumerate((1, 90, 400)):
-        shorter = AGENT.run(spie.riverswim(), steps, **SHARED)
+        shorter = AGENT.run(spie.riverswim(), steps, SEEDS, keep=kept())
         np.testing.assert_array_equal(swim.snapshots[:, i], shorter.visits)
     _, trace = moving
     for i, steps in enumerate((1, 90)):
@@ -80,7 +84,7 @@ def test_snapshots_are_the_visits_of_shorter_runs(swim, moving):
 
 
 def test_a_shorter_run_is_the_beginning_of_a_longer_one(swim):
-    shorter = AGENT.run(spie.riverswim(), 150, **SHARED)
+    shorter = AGENT.run(spie.riverswim(), 150, SEEDS, keep=kept())
     for i, seed in enumerate(SEEDS):
         for name in ("states", "actions", "next_states", "rewards", "bonuses"):
             begin = getattr(swim.paths[seed], name)[:150]
@@ -90,7 +94,7 @@ def test_a_shorter_run_is_the_beginning_of_a_longer_one(swim):
     assert (shorter.first_visit == -1).any()
 
 
-def test_episodes_end_at_the_goal_or_are_cut_off_and_counted(moving):
+def test_episodes_end_at_the_goal_or_are_truncated_and_counted(moving):
     mdp, trace = moving
     goals = mdp.terminal.argmax(axis=1).repeat(2)  # each for two episodes
     assert trace.episode_steps.shape == (3, 14)
@@ -107,9 +111,9 @@ def test_episodes_end_at_the_goal_or_are_cut_off_and_counted(moving):
     assert (trace.truncated < 14).all()
 
 
-def test_a_run_of_so_many_steps_goes_through_episodes_without_listing_them():
+def test_a_run_of_n_steps_goes_through_episodes_without_listing_them():
     mdp = spie.grid("S..#..1\n...#...\n.......\n2..#..G", "goal")
-    trace = AGENT.run(mdp, 1000, **SHARED)
+    trace = AGENT.run(mdp, 1000, SEEDS, keep=kept())
     np.testing.assert_array_equal(trace.steps, 1000)
     assert trace.episode_steps.shape == (3, 0)
     assert not trace.truncated.any()

@@ -179,6 +179,13 @@ def refuse(agent: str, **options: Any) -> None:
             raise ValueError(f"{agent} has no {name}; leave it out")
 
 
+def check_options(keep: Any, replay: Any, session: Any) -> None:
+    """Refuse what is no Keep, Replay or Session, such as a plain array of actions."""
+    for name, value, kind in (("keep", keep, Keep), ("replay", replay, Replay), ("session", session, Session)):
+        if not isinstance(value, kind) and (value is not None or kind is not Replay):
+            raise ValueError(f"{name} must be a spie.{kind.__name__}, not {type(value).__name__}")
+
+
 def check_ranges(settings: Any, **ranges: str) -> None:
     """Refuse numbers among the settings that lie outside of their interval, such as "[0, 1)"; None is none."""
     for name, interval in ranges.items():

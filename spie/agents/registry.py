@@ -1,10 +1,9 @@
 """Agents by name: what `spie list`, `run`, `sweep`, `tune`, `train` and `spie.agent` all read.
 
-To add an agent, register what makes it: `spie.register_agent("my-agent", MyAgent)`, or a name for settings of one of
-ours, `spie.register_agent("sarsa-bold", spie.Sarsa, epsilon=0.5)`.
+To add an agent, register its class, which inherits from `spie.Agent`: `spie.register_agent("my-agent", MyAgent)`; or a
+name for settings of one of ours, `spie.register_agent("sarsa-bold", spie.Sarsa, epsilon=0.5)`.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,20 +17,35 @@ from spie.registry import Registry
 
 @dataclass(frozen=True)
 class AgentEntry:
-    """An agent by name: what makes it, and the settings that the name stands for."""
+    """An agent by name: its class, and the settings that the name stands for."""
 
     name: str
-    make: Callable[..., Agent]  # a dataclass of settings
+    make: type[Any]  # an Agent: a dataclass of settings
     settings: dict[str, Any] = field(default_factory=dict)
-    summary: str = ""
 
 
-AGENTS: Registry[AgentEntry] = Registry("agent")
+OWN: tuple[tuple[type[Any], dict[str, dict[str, Any]]], ...] = (  # our agents, and the settings of each name
+    (sarsa.Sarsa, sarsa.AGENTS),
+    (planner.Planner, planner.AGENTS),
+    (linear_q.LinearQ, linear_q.AGENTS),
+    (dqn.DQN, dqn.AGENTS),
+)
 
 
-def register_agent(name: str, make: Callable[..., Agent], *, summary: str = "", **settings: Any) -> None:
-    """Make an agent known as `name`: `make(**settings)`, with what the user adds."""
-    AGENTS.add(name, AgentEntry(name, make, settings, summary))
+def _add_own() -> None:
+    for make, settings_of in OWN:
+        for name, settings in settings_of.items():
+            register_agent(name, make, **settings)
+
+
+AGENTS: Registry[AgentEntry] = Registry("agent", _add_own)
+
+
+def register_agent(name: str, make: type[Any], **settings: Any) -> None:
+    """Make an agent known as `name`: `make(**settings)`, with what the user adds. `make` inherits from `spie.Agent`."""
+    if not isinstance(make, type) or Agent not in make.__mro__:
+        raise ValueError(f'agent "{name}": {make!r} is no class that inherits from spie.Agent')
+    AGENTS.add(name, AgentEntry(name, make, settings))
 
 
 def agent(name: str, task: Any = None, **settings: Any) -> Any:
@@ -42,32 +56,13 @@ def agent(name: str, task: Any = None, **settings: Any) -> Any:
     """
     entry = AGENTS.get(name)
     made = entry.make(**entry.settings | settings)
-    if not isinstance(made, Agent):
-        raise ValueError(f'agent "{name}" gives {type(made).__name__}, which is no Agent; it lacks {_missing(made)}')
     if task is None:
         return made
     if task.kind != made.kind:
-        fitting = [other for other, e in AGENTS.items() if getattr(e.make, "kind", None) == task.kind]
-        raise ValueError(f"{name} does not run on {task.name}; agents that do: {', '.join(fitting)}")
+        raise ValueError(f"{name} does not run on {task.name}; agents that do: {', '.join(names(task.kind))}")
     return entry.make(**made.usual_settings(task) | entry.settings | settings)
 
 
 def names(kind: str | None = None) -> list[str]:
     """The names of agents, of all or of those that run on tasks of one kind."""
-    return [name for name, entry in AGENTS.items() if kind is None or getattr(entry.make, "kind", kind) == kind]
-
-
-def _missing(made: Any) -> str:
-    members = [name for name in vars(Agent) if not name.startswith("_")]
-    return ", ".join(name for name in members if not hasattr(made, name)) or "nothing"
-
-
-_BUILT_IN: tuple[tuple[Any, dict[str, dict[str, Any]]], ...] = (
-    (sarsa.Sarsa, sarsa.AGENTS),
-    (planner.Planner, planner.AGENTS),
-    (linear_q.LinearQ, linear_q.AGENTS),
-    (dqn.DQN, dqn.AGENTS),
-)
-for _make, _names in _BUILT_IN:
-    for _name, _settings in _names.items():
-        register_agent(_name, _make, **_settings)
+    return [name for name, entry in AGENTS.items() if kind in (None, entry.make.kind)]

@@ -29,9 +29,9 @@ class Replay:
 
     A run then takes `steps=replay.steps` and `seeds=replay.n_subjects`: each subject is one lane.
 
-    Q is SARSA along the recording: a' is the action recorded next, whatever `next_action` says. What that setting still
-    says is when the next action is chosen: "resample", after Q[s, a] has changed; "carry", before. After the last
-    action of a trial that does not end in a terminal state there is no a': Q bootstraps on its mean under the policy.
+    Q is SARSA along the recording: a' is the action recorded next, which is `next_action="carry"`, whatever the
+    settings say: with "resample" the agent draws an a' of its own, which nobody recorded. After the last action of a
+    trial that does not end in a terminal state there is no a': Q bootstraps on its mean under the policy.
     """
 
     actions: Any = None

@@ -5,10 +5,10 @@ from typing import NoReturn
 
 import typer
 
-from spie.cli import check, data, report, run, show, studio, sweep, train
+from spie.cli import check, data, repair, report, run, show, studio, sweep, train
 from spie.cli.terminal import app
 
-__all__ = ["app", "check", "data", "main", "report", "run", "show", "studio", "sweep", "train"]
+__all__ = ["app", "check", "data", "main", "repair", "report", "run", "show", "studio", "sweep", "train"]
 
 
 def main() -> None:

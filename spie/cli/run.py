@@ -81,7 +81,9 @@ def run(
         ),
     ] = None,
     seeds: Annotated[int | None, typer.Option(help="Seeds of each run (default: each experiment's own).")] = None,
-    frames: Annotated[int | None, typer.Option(help="Budget of each run of table2 and recon (paper: 10^8).")] = None,
+    frames: Annotated[int | None, typer.Option(help="Budget of each run of table2, recon and parity.")] = None,
+    network: Annotated[str | None, typer.Option(help="Of table2 and recon: paper or nature.")] = None,
+    tier: Annotated[str | None, typer.Option(help="A budget of table2 by name: minutes, hours or paper.")] = None,
     results: ResultsFile = None,
     on: Annotated[
         str | None,
@@ -102,11 +104,13 @@ def run(
     if seeds is not None and not 1 <= seeds <= 1_000_000:
         raise ValueError(f"--seeds must lie between 1 and 1,000,000, not {seeds}")
     if check:
-        asked = [get_experiment(name, frames).key for name in dict.fromkeys(names or ())]
+        asked = [get_experiment(name, frames, network, tier).key for name in dict.fromkeys(names or ())]
         _check(asked or sorted(shipped.available()[0]), on, address)
         return
-    every = [e.name for e in experiments() if (e.frames if frames is not None else not e.long)]
-    chosen = [get_experiment(name, frames) for name in dict.fromkeys(names or every)]
+    asked_for = {"frames": frames, "networks": network, "tiers": tier}
+    able = [name for name, value in asked_for.items() if value is not None]
+    every = [e.name for e in experiments() if (all(getattr(e, name) for name in able) if able else not e.long)]
+    chosen = [get_experiment(name, frames, network, tier) for name in dict.fromkeys(names or every)]
     for e in chosen:
         if ship and e.ships is None:
             raise ValueError(f"{e.name} does not say what it ships; leave out --ship, or see spie/paper/shipped.py")

@@ -10,12 +10,41 @@ from spie.cli import completion
 from spie.cli.terminal import app
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from rich.console import Console
 
+    from spie.spatial import Representations
     from spie.tasks.continuous import ContinuousTask
     from spie.tasks.mdp import MDP
+
+
+def _eigenvector(k: int) -> Any:
+    return lambda mdp, found, s: found.eigenvector(k)
+
+
+# Panels by name: the label of their colour scale (those with the same share it), whether it meets at 0, and their maps.
+PANELS: dict[str, tuple[str, bool, dict[str, Any]]] = {
+    "maze": ("", False, {"{name}": None}),
+    "M": ("discounted visits", False, {"M[:, s], {at}": lambda mdp, found, s: found.M[:, s]}),
+    "M-row": ("discounted visits", False, {"M[s, :], {at}": lambda mdp, found, s: found.M[s]}),
+    "N": ("discounted visits", False, {"N[:, s], {at}": lambda mdp, found, s: found.N[:, s]}),
+    "F": ("gamma^t at the first visit", False, {"F[:, s], {at}": lambda mdp, found, s: found.F[:, s]}),
+    "sums": (
+        "sum of discounted visits",
+        False,
+        {
+            "row sums of M": lambda mdp, found, s: found.M.sum(axis=1),
+            "column sums of M": lambda mdp, found, s: found.M.sum(axis=0),
+            "column sums of N": lambda mdp, found, s: found.N.sum(axis=0),
+        },
+    ),
+    "z": ("stationary probability", False, {"z": lambda mdp, found, s: found.z}),
+    "sr-r": ("mean over actions", False, {"fixed SR-R reward": lambda mdp, found, s: _sr_r(mdp, found)}),
+    "betweenness": ("share of shortest paths", False, {"betweenness": lambda mdp, found, s: found.betweenness}),
+    "fiedler": ("entry of the vector", True, {"Fiedler vector": lambda mdp, found, s: found.fiedler}),
+    "eigenvectors": ("entry of the eigenvector", True, {f"eigenvector {k}": _eigenvector(k) for k in (1, 2, 3, 4)}),
+    "default": ("Z", False, {"Z[:, s], {at}": lambda mdp, found, s: found.default()[:, s]}),
+}
+DEFAULT_PANELS = ("maze", "M", "N", "F", "sr-r", "betweenness", "fiedler", "z")
 
 
 @app.command()
@@ -34,12 +63,21 @@ def show(
         str | None,
         typer.Option(metavar="STATE", help="Whose columns to draw: its number or row,column (default: a door)."),
     ] = None,
+    panels: Annotated[
+        str, typer.Option(help=f"What to draw, separated by commas, or all: {', '.join(PANELS)}.")
+    ] = ",".join(DEFAULT_PANELS),
+    policy: Annotated[
+        str, typer.Option(help="random, or a .npy file with a policy or values of actions, [states, actions].")
+    ] = "random",
+    bumps: Annotated[
+        bool | None, typer.Option("--bumps/--no-bumps", help="Of a map: whether one can walk into a wall, and stay.")
+    ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="The picture, .png or .svg (default: NAME.png in this folder)."),
+        typer.Option("--output", "-o", help="The picture, .png, .svg or .pdf (default: NAME.png in this folder)."),
     ] = None,
 ) -> None:
-    """Draw an environment, its M, F and N under the uniform random policy, and the SR-R reward they give."""
+    """Draw an environment, what M, F and N of a policy say of a state, and where its bottlenecks are."""
     from spie.page import plots
     from spie.tasks.registry import find
     from spie.tasks.registry import task as make
@@ -51,42 +89,78 @@ def show(
         raise ValueError(
             f"{environment} shows images, which spie play films; spie show draws MDPs and continuous tasks"
         )
-    made = make(environment, entry.kind, **({} if task is None else {"task": task}))
+    if bumps is not None and "bumps" not in entry.options:
+        raise ValueError(f"{environment} has no bumps; --bumps and --no-bumps are for maps")
+    given = {"task": task, "bumps": bumps}
+    made = make(environment, entry.kind, **{name: value for name, value in given.items() if value is not None})
+    wanted = _panels(panels)
     path = output or Path(f"{made.name}.png")
     plots.picture_format(path)
     if os.path.exists(environment) and path.exists() and path.samefile(environment):
         raise ValueError(f"{path} is the map itself; choose another name for the picture with -o")
     if entry.kind == "table":
-        _show_table(made, gamma, of, path)
+        _show_table(made, gamma, of, wanted, policy, path)
     else:
         _show_continuous(made, path)
     print(f"wrote {path}")
 
 
-def _show_table(mdp: "MDP", gamma: float, of: str | None, path: Path) -> None:
+def _panels(text: str) -> list[str]:
+    from spie.errors import unknown
+
+    names = list(PANELS) if text == "all" else list(dict.fromkeys(filter(None, map(str.strip, text.split(",")))))
+    for name in names:
+        if name not in PANELS:
+            raise unknown("panel", name, PANELS)
+    if not names:
+        raise ValueError("--panels names nothing to draw; give maze, for example")
+    return names
+
+
+def _policy(name: str, mdp: "MDP") -> Any:
+    import numpy as np
+
+    if name == "random":
+        return name
+    if not name.endswith(".npy") or not os.path.isfile(name):
+        raise ValueError(f'no policy "{name}"; give random, or a .npy file of numbers {[mdp.n_states, mdp.n_actions]}')
+    try:
+        return np.asarray(np.load(name, allow_pickle=False), np.float64)
+    except (ValueError, OSError, EOFError) as error:
+        raise ValueError(f"{name} cannot be read as an array: {error}") from None
+
+
+def _show_table(mdp: "MDP", gamma: float, of: str | None, panels: list[str], policy: str, path: Path) -> None:
     """Draw an MDP, and on its states what M, F and N say of the state `of`."""
     from rich.console import Console
 
     from spie.page import plots
+    from spie.page.plots.diagrams import is_small
     from spie.tasks.grids import middle
     from spie.tasks.mdp import DENSE_STATES
 
     s = middle(mdp) if of is None else mdp.state(of)
     console = Console(highlight=False, markup=False, soft_wrap=True)
-    P = mdp.transition()
-    _print_facts(mdp, P, console)
+    table = _policy(policy, mdp)
+    _print_facts(mdp, mdp.transition(), console)
     if mdp.n_states > DENSE_STATES:
         console.print(f"above {DENSE_STATES:,} states only the map is drawn; spie.sr_row_sums and sr_column_sums work")
         figure = plots.state_maps(mdp, {mdp.name: None})
     else:
-        values = _values(mdp, P, gamma, s, console)
-        figure = plots.state_maps(mdp, {mdp.name: None, **values}, of=s)
-        _print_states(mdp, s, plots.shades(values[f"M[:, s], s = {mdp.labels[s]}"]), console)
+        if mdp.n_states > 2000:
+            console.print("solving for M and N, which may take half a minute")
+        found = mdp.representations(table, gamma)
+        groups = _groups(mdp, found, s, panels, console)
+        if is_small(mdp):
+            figure = plots.state_maps(mdp, {title: v for group in groups for title, v in group.maps.items()}, of=s)
+        else:
+            figure = plots.panel_maps(mdp, groups, of=s)
+        _print_states(mdp, s, plots.shades(found.M[:, s]), console)
     plots.save(figure, path)
 
 
 def _print_facts(mdp: "MDP", P: Any, console: "Console") -> None:
-    from spie.tasks.grids import doors
+    from spie.tasks.grids import doors, ignored_goals
 
     size = "" if mdp.shape is None else f" on {mdp.shape[0]} x {mdp.shape[1]} cells"
     console.print(f"{mdp.name}: {mdp.n_states:,} states{size}, {mdp.n_actions} actions")
@@ -94,6 +168,8 @@ def _print_facts(mdp: "MDP", P: Any, console: "Console") -> None:
     if mdp.cells is not None:
         places += [_places(mdp, "goal", mdp.terminal.any(axis=0)), _places(mdp, "door", doors(mdp))]
     console.print("; ".join(places))
+    if ignored := ignored_goals(mdp):
+        console.print(f"goals or ends {ignored} of the map are ignored in this task; --task chooses another")
     symmetric = abs(P - P.T).max() < 1e-12
     console.print(f"P of the uniform random policy is {'' if symmetric else 'not '}symmetric")
 
@@ -124,32 +200,45 @@ def _places(mdp: "MDP", kind: str, states: Any) -> str:
     )
 
 
-def _values(mdp: "MDP", P: Any, gamma: float, s: int, console: "Console") -> "dict[str, NDArray[np.float64]]":
-    """What there is to see of every state: sums of M and N, the fixed SR-R reward, and what M, F and N say of s."""
+def _groups(mdp: "MDP", found: "Representations", s: int, panels: list[str], console: "Console") -> list[Any]:
+    """The maps of the panels, in groups that share a colour scale; what cannot be drawn, or is constant, is said."""
     import numpy as np
 
-    from spie.representations import pr, sr
+    from spie.page.plots import MapGroup, is_constant
+
+    at = f"s = {mdp.labels[s]}"
+    drawn: dict[str, MapGroup] = {}
+    for panel in panels:
+        label, diverging, maps = PANELS[panel]
+        try:
+            values = {
+                title.format(at=at, name=mdp.name): None if of is None else of(mdp, found, s)
+                for title, of in maps.items()
+            }
+        except ValueError as error:
+            console.print(f"{panel} is not drawn: {str(error).partition(';')[0]}")
+            continue
+        for title in [title for title, v in values.items() if v is not None and is_constant(v)]:
+            value = values.pop(title)
+            assert value is not None
+            console.print(f"{title} is not drawn: {np.nanmax(value):.4g} in every state")
+        if values:
+            before = drawn[label].maps if label in drawn else {}
+            drawn[label] = MapGroup(label, {**before, **values}, diverging)
+    return list(drawn.values()) or [MapGroup("", {mdp.name: None})]
+
+
+def _sr_r(mdp: "MDP", found: "Representations") -> Any:
+    """The SR-R reward with this M, averaged over the available actions; nothing is done at an end."""
+    import numpy as np
+
     from spie.rewards import get_reward
 
-    if mdp.n_states > 2000:
-        console.print("solving for M and N, which may take half a minute")
-    ends = mdp.terminal[0] if mdp.terminal[0].any() else None
-    M = sr(P, gamma, ends)
-    columns = M.sum(axis=0)
+    M, columns = found.M, found.M.sum(axis=0)
     rewards = get_reward("sr-r").function(M[np.arange(mdp.n_states)[:, None, None], mdp.next], columns[mdp.next])
-    mean_reward = (mdp.prob * rewards).sum(axis=2).mean(axis=1)
-    mean_reward[mdp.terminal[0]] = np.nan  # nothing is done there
-    at = f"s = {mdp.labels[s]}"
-    values = {"row sums of M": M.sum(axis=1), "column sums of M": columns}
-    of_s = {f"M[:, s], {at}": M[:, s], f"F[:, s], {at}": M[:, s] / M[s, s]}
-    try:
-        N = pr(P, gamma, ends)
-    except ValueError as error:
-        console.print(f"N is not drawn: {str(error).partition(';')[0]}")
-    else:
-        values["column sums of N"] = N.sum(axis=0)
-        of_s[f"N[:, s], {at}"] = N[:, s]
-    return values | {"fixed SR-R reward": mean_reward} | of_s
+    mean = (mdp.prob * rewards).sum(axis=2).sum(axis=1) / mdp.available.sum(axis=1)
+    mean[mdp.terminal[0]] = np.nan
+    return mean
 
 
 def _print_states(mdp: "MDP", s: int, shades: list[str], console: "Console") -> None:
@@ -163,6 +252,11 @@ def _print_states(mdp: "MDP", s: int, shades: list[str], console: "Console") -> 
         return Text(word, style=f"{'white' if dark else 'black'} on {shade}")
 
     mark = "in brackets" if mdp.cells is None else "marked @"
+    if mdp.cells is None and mdp.n_states > 40:
+        return  # a line of names tells nothing
+    if mdp.cells is not None and (len(mdp.layout.walls) or len(mdp.layout.arrows)):
+        console.print(write(mdp, s))
+        return
     if mdp.cells is None:
         words = zip(write(mdp, s).split(" "), shades, strict=True)
         console.print(Text("").join(styled(f" {word} ", shade) for word, shade in words))

@@ -85,5 +85,7 @@ def duration(seconds: float) -> str:
 
 
 def number(x: float) -> str:
-    """Whole from a thousand on, below with three digits that count."""
-    return f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.3g}"
+    """As the page has it, with plain commas: whole from a thousand on, below with three significant digits."""
+    from spie.paper import sections
+
+    return sections.number(x, significant=3, thousands=",")

@@ -54,8 +54,10 @@ def train(
     from spie.agents.dqn.agent import as_dqn, need_torch
     from spie.agents.dqn.settings import steps_of
     from spie.agents.registry import agent as named
+    from spie.engine.lanes import seed_array
     from spie.tasks.registry import task as find_task
 
+    seed_array([seed])  # is it one?
     settings, options = _split(parse_assignments(assignments or []), agent, environment)
     task = find_task(environment, "images", **options)
     n = steps_of(30_000 if steps is None and frames is None else steps, frames, task.frame_skip)

@@ -9,7 +9,7 @@ import dataclasses
 import json
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from spie.agents.base import pr_rates
 from spie.dropin.learners import BonusLearner, DistillationLearner, FeatureLearner, Rates, TableLearner
 from spie.dropin.observations import reader
-from spie.files import write_whole
+from spie.files import content_hash, write_whole
 from spie.rewards import Reward, get_reward
 
 Array = NDArray[Any]
@@ -232,8 +232,9 @@ class Bonus:
         import safetensors.numpy
 
         state = self.state_dict()
-        data = safetensors.numpy.save(state["arrays"], {"spie": json.dumps(state["settings"])})
-        write_whole(path, data)
+        settings = json.dumps(state["settings"])
+        known = {"spie": settings, "sha256": _hash(settings, state["arrays"])}
+        write_whole(path, safetensors.numpy.save(state["arrays"], known))
 
     def load(self, path: str | os.PathLike[str]) -> None:
         """Go on from a file that `save` wrote."""
@@ -241,11 +242,23 @@ class Bonus:
 
         try:
             with safetensors.safe_open(path, "np") as file:
-                settings = json.loads((file.metadata() or {})["spie"])
+                known = file.metadata() or {}
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
-        except (safetensors.SafetensorError, KeyError, json.JSONDecodeError) as error:
+            if _hash(known["spie"], arrays) != known["sha256"]:
+                raise ValueError("its content does not fit its hash")
+            settings = json.loads(known["spie"])
+        except FileNotFoundError:
+            raise
+        except (safetensors.SafetensorError, OSError, ValueError, KeyError, TypeError, MemoryError) as error:
             raise ValueError(f"{os.fspath(path)} was not written by IntrinsicReward.save, or is damaged") from error
         self.load_state_dict({"settings": settings, "arrays": arrays})
+
+
+def _hash(settings: str, arrays: Mapping[str, Array]) -> str:
+    """Of all that a file holds."""
+    found = sorted(arrays.items())
+    layout = (f"{name} {array.dtype.str} {array.shape}" for name, array in found)
+    return content_hash((settings, *layout), b"".join(array.tobytes() for _, array in found)).hex()
 
 
 def _reward_and_learner(

@@ -21,6 +21,7 @@ try:
     from stable_baselines3.common.base_class import BaseAlgorithm
     from stable_baselines3.common.buffers import ReplayBuffer as PlainReplayBuffer
     from stable_baselines3.common.callbacks import BaseCallback
+    from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
     from stable_baselines3.common.type_aliases import ReplayBufferSamples
     from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper, VecNormalize, unwrap_vec_wrapper
 except ImportError as error:
@@ -159,3 +160,27 @@ def dqn_with_bonus(make: Callable[[], Any], reward: str, beta: float, anneal: in
     model = PlainDQN("MlpPolicy", env, replay_buffer_class=ReplayBuffer, **settings)
     env.attach(model)
     return model
+
+
+class OurLayers(BaseFeaturesExtractor):
+    """The layers of `spie.DQN` up to its features phi, for an agent of Stable-Baselines3 (whose own need 36 x 36)."""
+
+    def __init__(self, observation_space: Any, network: str, seed: int) -> None:
+        from spie.agents.dqn.networks import LoneEncoder
+
+        encoder = LoneEncoder(observation_space.shape, network, seed)
+        super().__init__(observation_space, encoder.features)
+        self.layers = encoder
+
+    def forward(self, observations: Any) -> Any:
+        return self.layers(observations)
+
+
+def image_dqn(make: Callable[[], Any], network: str, seed: int, **settings: Any) -> PlainDQN:
+    """DQN of Stable-Baselines3 on one environment of images [channels, H, W], with the layers of `spie.DQN`.
+
+    settings: of DQN.
+    """
+    layers = {"features_extractor_class": OurLayers, "features_extractor_kwargs": {"network": network, "seed": seed}}
+    policy = layers | {"net_arch": [], "optimizer_kwargs": {"eps": settings.pop("eps")}}
+    return PlainDQN("CnnPolicy", DummyVecEnv([make]), policy_kwargs=policy, seed=seed, device="cpu", **settings)

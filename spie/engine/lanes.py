@@ -41,6 +41,8 @@ def seed_array(seeds: int | Sequence[int]) -> NDArray[np.int64]:
         check_memory(8.0 * seeds, f"{seeds:,} seeds", "ask for fewer at once")
         return np.arange(seeds, dtype=np.int64)
     array = np.asarray(seeds)
+    if array.dtype == object and all(isinstance(seed, int) for seed in seeds):  # NumPy has no type for such numbers
+        raise ValueError(f"seeds must lie in 0 ... 2^63 - 1, not {max(seeds)}")
     if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
         raise ValueError("seeds must be a count or a sequence of whole numbers, at least one")
     if array.min() < 0 or array.max() >= 2**63:

@@ -125,6 +125,12 @@ class _FillIn(ast.NodeTransformer):
             del node.values[0]
         return node.values[0] if len(node.values) == 1 else node
 
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        self.generic_visit(node)
+        ends = [i for i, statement in enumerate(node.body) if isinstance(statement, ast.Return)]
+        del node.body[ends[0] + 1 if ends else len(node.body) :]  # never reached
+        return node
+
     def _chosen(self, node: Any) -> Any:
         self.generic_visit(node)
         if isinstance(node.test, ast.Constant):

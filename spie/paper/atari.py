@@ -13,7 +13,7 @@ from spie.paper.contenders import label
 from spie.paper.experiment import Experiment
 from spie.paper.published import Cell
 from spie.paper.results import Results
-from spie.paper.sections import Row, SectionPart, Table, number
+from spie.paper.sections import Curve, CurvePanels, Panel, Row, SectionPart, Table, number
 from spie.runs.run import Run
 from spie.tasks.atari import AtariTask
 from spie.trace import Trace
@@ -21,12 +21,16 @@ from spie.trace import Trace
 SHAPE: tuple[int, int, int] = (4, 84, 84)  # of a state
 PAPER_FRAMES = 10**8
 SMALL_TIER = 20_000  # frames, by default
+NETWORKS = ("paper", "nature")
 
 
-def settings(agent: str, frames: int, **changes: Any) -> DQN:
-    """The paper's settings for its 10^8 frames; for less, a smaller network and schedules that fit into the budget."""
+def settings(agent: str, frames: int, network: str | None = None, **changes: Any) -> DQN:
+    """The paper's settings for its 10^8 frames; for less, schedules that fit into the budget.
+
+    network: by default the paper's for its budget and "nature", which is smaller, for less.
+    """
     if frames >= PAPER_FRAMES:
-        at_paper: DQN = named(agent, preset="paper", **changes)
+        at_paper: DQN = named(agent, preset=network or "paper", **changes)
         return at_paper
     steps = frames // AtariTask.frame_skip
     schedule = {
@@ -35,13 +39,13 @@ def settings(agent: str, frames: int, **changes: Any) -> DQN:
         "epsilon_frames": min(10**6, frames // 10),
         "replay": min(10**6, 2 * steps),
     }
-    s: DQN = named(agent, preset="nature", **schedule | changes)
+    s: DQN = named(agent, preset=network or "nature", **schedule | changes)
     return s
 
 
-def game_run(game: str, agent: str, frames: int, seeds: int, **variant: Any) -> Run:
+def game_run(game: str, agent: str, frames: int, seeds: int, network: str | None = None, **variant: Any) -> Run:
     """An agent on a game. variant: settings of its own."""
-    s = settings(agent, frames, **variant)
+    s = settings(agent, frames, network, **variant)
     return Run(game, agent, s, AtariTask(game), frames // AtariTask.frame_skip, seeds, variant=variant)
 
 
@@ -53,6 +57,24 @@ def score(trace: Trace) -> NDArray[np.float64]:
         ended = rewards[steps > 0][-100:]
         found.append(ended.mean() if len(ended) else np.nan)
     return np.array(found)
+
+
+def saturation(trace: Trace) -> NDArray[np.float64]:
+    """Frames until the mean of the last 100 episodes is first within a tenth of its final value [seeds]; else NaN.
+
+    Only means of 100 whole episodes count, so that one lucky episode is no end of learning.
+    """
+    assert trace.episode_rewards is not None
+    found = np.full(len(trace.seeds), np.nan)
+    for i, (steps, rewards) in enumerate(zip(trace.episode_steps, trace.episode_rewards, strict=True)):
+        ended = rewards[steps > 0]
+        if len(ended) < 100:
+            continue
+        means = np.convolve(ended, np.full(100, 0.01), "valid")
+        if means[-1] > 0:
+            first = int(np.argmax(means >= 0.9 * means[-1]))
+            found[i] = float(AtariTask.frame_skip * np.cumsum(steps[steps > 0])[99 + first])
+    return found
 
 
 def scored(run: Run, trace: Any) -> tuple[str, NDArray[np.float64]]:
@@ -74,7 +96,7 @@ def beside(printed: Callable[[Run], Cell]) -> Callable[[Experiment, Run, stats.E
 
 def section(printed: Callable[[Run], Cell]) -> Callable[[Experiment, Results], list[SectionPart]]:
     """Our scores within a budget beside those of the paper, which are of another."""
-    columns = ("game", "agent", "ours", "sd", "episodes", "n", "paper", "± printed")
+    columns = ("game", "agent", "ours", "sd", "episodes", "first reward, frame", "rooms", "n", "paper", "± printed")
 
     def table(experiment: Experiment, results: Results) -> list[SectionPart]:
         rows = []
@@ -85,10 +107,39 @@ def section(printed: Callable[[Run], Cell]) -> Callable[[Experiment, Results], l
                 mean = (None, None) if ours is None else (ours.mean, ours.sd)
                 episodes = float((trace.episode_steps > 0).sum(axis=1).mean())
                 who = (run.env, label(run.agent, run.variant))
-                rows.append(Row((*who, *mean, episodes, len(values), cell.mean, cell.spread)))
-        seeds = number(rows[0].values[5])
+                first = trace.first_reward
+                found = None if first is None else first[first >= 0] * AtariTask.frame_skip
+                reward = None if found is None else (float(np.median(found)) if len(found) else "none")
+                rooms = int((trace.first_visit >= 0).sum(axis=1).max()) if trace.first_visit.shape[1] > 1 else None
+                rest = (episodes, reward, rooms, len(values), cell.mean, cell.spread)
+                rows.append(Row((*who, *mean, *rest)))
+        seeds = number(rows[0].values[7])
         budget = f"{number(experiment.frames)} frames, {seeds} seed(s); score: mean of the last 100 episodes."
         less = f" Not comparable: the paper's agents had {number(PAPER_FRAMES)} frames."
-        return [Table(budget + less * (experiment.frames < PAPER_FRAMES), columns, rows, texts=2)]
+        scores = Table(budget + less * (experiment.frames < PAPER_FRAMES), columns, rows, texts=2)
+        return [scores, *learning_curves(experiment, results)]
 
     return table
+
+
+def learning_curves(experiment: Experiment, results: Results) -> list[SectionPart]:
+    """Mean reward of the last 100 episodes against frames, where a run is long enough to have a curve."""
+    x = np.linspace(0, experiment.frames, 101)
+    panels = []
+    for game, cells in results.found(experiment.key).items():
+        curves = {name: Curve(x, *stats.mean_curve(reward_curve(trace, x))) for name, (_, trace) in cells.items()}
+        panels.append(Panel(game, curves, "frames", "reward of an episode"))
+    return [CurvePanels("Mean reward of the last 100 episodes that ended", panels)]
+
+
+def reward_curve(trace: Trace, frames: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean reward of the last 100 episodes that ended by each of these frames [seeds, len(frames)]; 0 before any."""
+    assert trace.episode_rewards is not None
+    curves = np.zeros((len(trace.seeds), len(frames)))
+    for curve, steps, rewards in zip(curves, trace.episode_steps, trace.episode_rewards, strict=True):
+        ends = np.cumsum(steps[steps > 0]) * AtariTask.frame_skip
+        total = np.concatenate([[0.0], np.cumsum(rewards[steps > 0])])
+        n = np.searchsorted(ends, frames, side="right")
+        first = np.maximum(n - 100, 0)
+        curve[:] = (total[n] - total[first]) / np.maximum(n - first, 1)
+    return curves

@@ -66,6 +66,9 @@ class Traces(Protocol):
 
     def trace(self, experiment: str, env: str, agent: str, **variant: Any) -> Any: ...
 
+    def keys(self, name: str) -> list[str]:
+        """The budgets of an experiment that were asked for, by the keys under which a store notes them."""
+
 
 class Runs:
     """Traces by contender and environment; notes the fewest seeds that any of them has."""
@@ -96,7 +99,10 @@ class Claim:
     measure: Measure | None = None
     printed: Callable[[], list[str]] = list  # where the paper's tables say otherwise
     same_as: tuple[str, ...] = ()  # a restatement: the parts of these claims
-    unmeasured: str = NOT_RUN  # the verdict where there is no measure
+    unmeasured: str = NOT_RUN  # the verdict where nothing is stored that it could be measured on
+    less: Callable[[Traces], str] = lambda results: (
+        ""
+    )  # how what is stored falls short of the paper's budget, if it does
     ours: bool = False
 
     @property
@@ -124,11 +130,14 @@ def judge(results: Traces, claims: Sequence[Claim], known: Sequence[Claim] = ())
         runs = Runs(results)
         return (claim.measure(runs) if claim.measure else []), runs.seeds
 
-    return [_judge(claim, [by_id[name] for name in claim.same_as] or [claim], measured) for claim in claims]
+    return [
+        _judge(claim, [by_id[name] for name in claim.same_as] or [claim], measured, claim.less(results))
+        for claim in claims
+    ]
 
 
 def _judge(
-    claim: Claim, sources: Sequence[Claim], measured: Callable[[Claim], tuple[list[Evidence], float]]
+    claim: Claim, sources: Sequence[Claim], measured: Callable[[Claim], tuple[list[Evidence], float]], less: str
 ) -> Judgement:
     parts: list[Evidence] = []
     try:
@@ -138,12 +147,15 @@ def _judge(
             parts += [replace(part, label=name + part.label) for part in measured(source)[0]]
         if not parts:
             verdict, reason = claim.unmeasured, "no experiment of ours measures it"
+        elif less:
+            seen = verdict_of(parts)[1]
+            verdict, reason = claim.unmeasured, f"{less}, {seeds} seed(s): not comparable; there it {seen}"
         elif seeds < FEWEST_SEEDS:
             verdict, reason = NOT_RUN, f"{seeds} seeds decide nothing, {FEWEST_SEEDS} are the least"
         else:
             verdict, reason = verdict_of(parts)
     except Missing as missing:
-        verdict, reason = NOT_RUN, f"no stored results; spie run {missing}"
+        verdict, reason = claim.unmeasured, f"no stored results; spie run {missing}"
     printed = [sentence for source in sources for sentence in source.printed()]
     if printed:
         verdict, reason = CONTRADICTED, f"{'; '.join(printed)}. Ours: {verdict} ({reason})"

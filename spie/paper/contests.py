@@ -4,14 +4,15 @@ A search ranks all settings on few seeds, a second round ranks the best of them 
 a third set of seeds with the settings that are left, because the best of many noisy means flatters itself.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from spie.agents.sarsa.settings import Sarsa
 from spie.runs.run import Run
 from spie.search.select import Choice, Load, Round, Search, fresh
 
 FINALISTS = 10  # of the search, for the second round
+Contests: TypeAlias = Callable[[int], Mapping[Any, Choice]]  # of an experiment, by the number of seeds
 PRINTED: dict[str, Any] = {"settings": "printed"}  # the variant of an agent that has the paper's settings, not tuned
 
 
@@ -20,14 +21,14 @@ def contest(searches: Sequence[Search], seeds: int, second_seeds: int, confirm: 
     return Choice(tuple(searches), (Round(seeds, FINALISTS), Round(fresh(second_seeds), 1)), fresh(confirm, 2))
 
 
-def first_runs(contests: Iterable[Choice]) -> list[Run]:
-    """The searches, which need no results."""
-    return [run for contest in contests for run in contest.runs(0, lambda run: None)]
+def first_runs(contests: Contests) -> Callable[[int], list[Run]]:
+    """The searches of an experiment, which need no results; by the number of seeds."""
+    return lambda seeds: [run for contest in contests(seeds).values() for run in contest.runs(0, lambda run: None)]
 
 
-def second_runs(contests: Iterable[Choice], load: Load) -> list[Run]:
-    """The second rounds."""
-    return [run for contest in contests for run in contest.runs(1, load)]
+def second_runs(contests: Contests) -> Callable[[int, Load], list[Run]]:
+    """The second rounds of an experiment."""
+    return lambda seeds, load: [run for contest in contests(seeds).values() for run in contest.runs(1, load)]
 
 
 def winner(contest: Choice, load: Load) -> Sarsa:

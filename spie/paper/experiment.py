@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spie import stats
+from spie.errors import unknown
 from spie.paper import published as paper
 from spie.paper.claims import Claim
 from spie.paper.sections import SectionPart
@@ -59,6 +60,15 @@ def beside_published(experiment: "Experiment", run: Run, ours: stats.Estimate) -
 
 
 @dataclass(frozen=True)
+class Tier:
+    """A budget of an experiment that has a name."""
+
+    frames: int
+    seeds: int
+    runs: Callable[..., list[Run]] | None = None  # other ones than all of them
+
+
+@dataclass(frozen=True)
 class Experiment:
     """A table or figure of the paper, or an experiment of ours."""
 
@@ -76,18 +86,20 @@ class Experiment:
     long: bool = False  # minutes: run by name only
     on: str = "serial"  # where to run unless told otherwise: deep agents use one thread, so several processes
     frames: int = 0  # of a run on Atari
+    networks: tuple[str, ...] = ()  # that it can be asked for with, beside the one that suits the budget
+    tiers: Mapping[str, "Tier"] = field(default_factory=dict)  # budgets by name
+    asked: tuple[str, ...] = ()  # the options that it was asked for with: results apart from those without
     ships: Callable[["Experiment", Any], Sequence[SectionPart]] | None = None  # as section: see `spie.paper.shipped`
-    own_frames: bool = False  # asked for with `frames` other than the default: results apart from those
 
     @property
     def key(self) -> str:
         """The name under which a store notes it; with a budget of its own, the budget is part of it."""
-        return f"{self.name}@{self.frames}" if self.own_frames else self.name
+        return "@".join((self.name, *(o.removeprefix("frames ").replace(" ", "=") for o in self.asked)))
 
     @property
     def options(self) -> str:
         """What the command needs beside the name."""
-        return f" --frames {self.frames}" if self.own_frames else ""
+        return "".join(f" --{option}" for option in self.asked)
 
     def with_frames(self, frames: int) -> "Experiment":
         """The same with another budget, in frames of the emulator, of each run."""
@@ -96,7 +108,28 @@ class Experiment:
         if frames < LEAST_FRAMES:
             raise ValueError(f"{self.name}: {frames} frames are no budget; give {LEAST_FRAMES} or more")
         runs = functools.partial(self.runs, frames=frames)
-        return dataclasses.replace(self, runs=runs, frames=frames, own_frames=True)
+        return dataclasses.replace(self, runs=runs, frames=frames, asked=(*self.asked, f"frames {frames}"))
+
+    def with_network(self, network: str) -> "Experiment":
+        """The same with another network of the deep agents."""
+        if not self.networks:
+            raise ValueError(f"{self.name} has no choice of networks; leave out --network")
+        if network not in self.networks:
+            raise unknown(f"network of {self.name}", network, self.networks)
+        runs = functools.partial(self.runs, network=network)
+        return dataclasses.replace(self, runs=runs, asked=(*self.asked, f"network {network}"))
+
+    def with_tier(self, name: str) -> "Experiment":
+        """The same with a budget that has a name."""
+        if not self.tiers:
+            raise ValueError(f"{self.name} has no tiers; leave out --tier")
+        if name not in self.tiers:
+            raise unknown(f"tier of {self.name}", name, self.tiers)
+        tier = self.tiers[name]
+        if tier.frames == self.frames:
+            return self
+        runs = tier.runs or functools.partial(self.runs, frames=tier.frames)
+        return dataclasses.replace(self, runs=runs, frames=tier.frames, seeds=tier.seeds, asked=(f"tier {name}",))
 
     def planned(self, seeds: int, store: Store) -> list[Run]:
         """The runs of the experiment, and those that follow from them as far as that is known yet."""

@@ -14,7 +14,7 @@ from spie.registry import Registry
 
 FIRST = (
     "table1 table3 table4 readings table5 table2 recon figure1 figure2 figure3 figure4 figure5 figure6 figure7 tuned "
-    "tuned-grids pixels pixels-paper dropin"
+    "tuned-grids pixels pixels-paper pixels-readings parity dropin"
 ).split()
 FOLDERS = ("spie.paper", "spie.paper.beyond")
 
@@ -42,16 +42,31 @@ def register_claims(subject: str, claims: Sequence[Claim]) -> None:
     _claims[subject] = tuple(claims)
 
 
-def get_experiment(name: str, frames: int | None = None) -> Experiment:
-    """The experiment known as `name`, with a budget in frames where one is given."""
+def get_experiment(
+    name: str, frames: int | None = None, network: str | None = None, tier: str | None = None
+) -> Experiment:
+    """The experiment known as `name`, with a budget in frames, a network or a tier where these are given."""
     experiment = EXPERIMENTS.get(name)
-    return experiment if frames is None else experiment.with_frames(frames)
+    if tier is not None:
+        if frames is not None or network is not None:
+            raise ValueError("a tier says how many frames and which network: leave out --frames and --network")
+        return experiment.with_tier(tier)
+    if frames is not None:
+        experiment = experiment.with_frames(frames)
+    return experiment if network is None else experiment.with_network(network)
 
 
 def experiment_of(key: str) -> Experiment:
     """The experiment that a store notes under a key: the inverse of `Experiment.key`."""
-    name, _, frames = key.partition("@")
-    return get_experiment(name, int(frames) if frames else None)
+    name, *options = key.split("@")
+    experiment = EXPERIMENTS.get(name)
+    for option in options:
+        kind, _, value = option.rpartition("=")
+        if not kind:
+            experiment = experiment.with_frames(int(value))
+        else:
+            experiment = {"tier": experiment.with_tier, "network": experiment.with_network}[kind](value)
+    return experiment
 
 
 def experiments() -> list[Experiment]:

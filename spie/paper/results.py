@@ -37,6 +37,10 @@ class Results:
         found: Value = self._kept[key]
         return found
 
+    def keys(self, name: str) -> list[str]:
+        """The keys of an experiment that were asked for: with the usual budget, and with others."""
+        return [key for key in self.seeds if key.partition("@")[0] == name]
+
     def runs(self, key: str) -> Sequence[Run]:
         """The runs of an experiment; none where it was never asked for."""
         return self.once(_runs, key)

@@ -18,7 +18,6 @@ version, or the experiment other runs, the file is shown as not run again since,
 """
 
 import dataclasses
-import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +30,7 @@ import numpy as np
 
 from spie import stats
 from spie.agents.base import identity
-from spie.files import write_whole
+from spie.files import content_hash, json_hash, write_whole
 from spie.paper.claims import NOT_RUN, Claim, Judgement, judge
 from spie.paper.experiment import Experiment
 from spie.paper.registry import claims as all_claims
@@ -39,7 +38,6 @@ from spie.paper.registry import experiment_of
 from spie.paper.results import Results
 from spie.paper.sections import Curve, CurvePanels, Panel, Row, SectionPart, Span, Table, Text
 from spie.runs.run import Run, arrays_of, load
-from spie.runs.store import content_hash
 from spie.trace import Result, Scores
 
 FORMAT = 1  # raised when a file says what an older spie would misread
@@ -201,7 +199,7 @@ def read(path: Path) -> Shipped:
         format_ = content["format"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise ValueError(f"{refused}it is no results file; install spie again, or make it again with --ship") from None
-    if _hash(content) != claimed:
+    if json_hash(content) != claimed:
         raise ValueError(
             f"{refused}its content does not fit its hash; install spie again, or make it again with --ship"
         )
@@ -212,11 +210,6 @@ def read(path: Path) -> Shipped:
     except ValueError as error:
         raise ValueError(f"{refused}{error}") from None
     return Shipped(content)
-
-
-def _hash(content: Any) -> str:
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def find(key: str) -> Shipped | None:
@@ -246,7 +239,7 @@ def ship(experiment: Experiment, results: Results) -> Path:
     if not results.finished(experiment.key):
         raise ValueError(f"{experiment.key} is not finished; run it first, without --ship")
     content = summary(experiment, results, experiment.ships(experiment, results))
-    text = json.dumps({"sha256": _hash(content), "content": content}, sort_keys=True, separators=(",", ":")) + "\n"
+    text = json.dumps({"sha256": json_hash(content), "content": content}, sort_keys=True, separators=(",", ":")) + "\n"
     path = path_of(experiment.key)
     others = sum(other.stat().st_size for other in FOLDER.glob("*.json") if other != path)
     if others + len(text) > MOST_BYTES:
@@ -304,7 +297,8 @@ def _range(seeds: Sequence[int]) -> Any:
 def digest(result: Result) -> str:
     """Of every number of a result: the same bits have the same digest, and nothing else has."""
     arrays = sorted((name, a) for name, a in arrays_of(result).items() if a.dtype.kind != "U")
-    return content_hash(*(x for name, a in arrays for x in (name, a.dtype.str, a.shape, a.tobytes()))).hex()[:32]
+    layout = (repr((name, a.dtype.str, a.shape)) for name, a in arrays)
+    return content_hash(layout, b"".join(a.tobytes() for _, a in arrays)).hex()[:32]
 
 
 def measured(experiment: Experiment, run: Run, result: Result) -> dict[str, Any]:

@@ -58,16 +58,6 @@ def contests(seeds: int) -> dict[tuple[str, str], Choice]:
     return found
 
 
-def runs(seeds: int) -> list[Run]:
-    """The searches."""
-    return first_runs(contests(seeds).values())
-
-
-def finals(seeds: int, load: Load) -> list[Run]:
-    """The second round of each."""
-    return second_runs(contests(seeds).values(), load)
-
-
 def confirmation(seeds: int, load: Load) -> list[Run]:
     """The winners, and the printed settings on the same seeds."""
     planned = []
@@ -186,9 +176,9 @@ register_experiment(
         "tuned",
         "Tables 1, 3, 4 with every agent and control tuned alike",
         section,
-        runs,
+        first_runs(contests),
         seeds=1000,
-        then=(finals, confirmation),
+        then=(second_runs(contests), confirmation),
         claims=CLAIMS,
         long=True,
         ships=section,

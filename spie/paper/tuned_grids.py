@@ -39,16 +39,6 @@ def contests(seeds: int) -> dict[str, Choice]:
     return found
 
 
-def runs(seeds: int) -> list[Run]:
-    """The searches."""
-    return first_runs(contests(seeds).values())
-
-
-def finals(seeds: int, load: Load) -> list[Run]:
-    """The second round of each."""
-    return second_runs(contests(seeds).values(), load)
-
-
 def confirmation(seeds: int, load: Load) -> list[Run]:
     """The winners and the paper's settings, on the maps of the search and on the unseen ones."""
     maps = {name: grid(name) for name in COVERAGE_MAPS} | {n: grid(text) for n, text in UNSEEN.items()}
@@ -91,9 +81,9 @@ register_experiment(
         "tuned-grids",
         "Coverage with the same tuned settings for all maps, also on maps that no tuning saw",
         section,
-        runs,
+        first_runs(contests),
         seeds=200,
-        then=(finals, confirmation),
+        then=(second_runs(contests), confirmation),
         measure=states_seen,
         long=True,
         ships=section,

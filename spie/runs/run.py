@@ -99,6 +99,13 @@ def arrays_of(result: Result) -> dict[str, NDArray[Any]]:
 def load(store: Store, run: Run) -> Any:
     """The result of a run that is in the store; KeyError where it is not."""
     kind, arrays = store.load(run.id)
+    try:
+        return _result(kind, arrays)
+    except (KeyError, TypeError, ValueError) as error:  # it fits its hash, but no run of ours left it
+        raise store.damaged(run.id) from error
+
+
+def _result(kind: str, arrays: Mapping[str, NDArray[Any]]) -> Any:
     fields: dict[str, Any] = {name: str(a) if a.dtype.kind == "U" else a for name, a in arrays.items()}
     steps: dict[int, dict[str, NDArray[Any]]] = {}
     for name in [name for name in fields if name.startswith("paths/")]:

@@ -4,13 +4,13 @@ Every row carries a hash of its content. What does not fit its hash is never han
 the run, and `spie repair` removes such runs, so that the same command as before runs them again.
 """
 
-import hashlib
+import functools
 import json
 import math
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spie.engine.lanes import machine_memory
+from spie.files import content_hash
 
-VERSION = 3
+VERSION = 4
 APPLICATION = int.from_bytes(b"SPIE")  # in the header of the file: SQLite's application_id
 _HEADER = b"SQLite format 3\0"
 _SCHEMA = """
@@ -50,6 +51,7 @@ CREATE TABLE experiments (
     hash BLOB NOT NULL
 ) WITHOUT ROWID;
 """
+_ARRAYS = "SELECT run, name, dtype, shape, hash"
 TABLES = ("arrays", "experiments", "runs")
 
 
@@ -62,24 +64,21 @@ def default_path() -> Path:
     return Path(os.environ.get("SPIE_RESULTS") or "results.db")
 
 
-def content_hash(*parts: Any) -> bytes:
-    """SHA-256 of values, bytes as they are and others as Python writes them, each told apart from the next."""
-    found = hashlib.sha256()
-    for part in parts:
-        data = part if isinstance(part, bytes) else repr(part).encode()
-        found.update(len(data).to_bytes(8))
-        found.update(data)
-    return found.digest()
-
-
-def unpack(dtype: str, shape: str, data: bytes) -> NDArray[Any]:
-    """An array out of its row; ValueError where the three do not fit each other."""
+@functools.lru_cache(1024)
+def _layout(dtype: str, shape: str) -> tuple[np.dtype[Any], list[int], int]:
+    """What a row says about its array: type, shape and bytes."""
     kind, sizes = np.dtype(dtype), json.loads(shape)
     if kind.hasobject or not isinstance(sizes, list) or not all(type(n) is int and n >= 0 for n in sizes):
         raise ValueError(f"no array is {dtype} {shape}")
     n_bytes = math.prod(sizes) * kind.itemsize
     if n_bytes > machine_memory():
         raise ValueError(f"an array of {n_bytes:,} bytes is more than this machine has")
+    return kind, sizes, n_bytes
+
+
+def unpack(dtype: str, shape: str, data: bytes) -> NDArray[Any]:
+    """An array out of its row; ValueError, TypeError or zlib.error where the three do not fit each other."""
+    kind, sizes, n_bytes = _layout(dtype, shape)
     inflate = zlib.decompressobj()
     content = inflate.decompress(data, n_bytes + 1)  # never more than declared, whatever the data would become
     if len(content) != n_bytes or not inflate.eof or inflate.unused_data:
@@ -147,21 +146,23 @@ class Store:
             )
 
     def _begin(self) -> None:
-        """Make the tables of a new file; give those of version 2 the hashes that they lack."""
+        """Make the tables of a new file; give those of older ones the hashes that they lack."""
         version = self._pragma("user_version")
         if version == VERSION:
             return
-        if version == 2:
+        if version:
             for table in TABLES:
                 self._connection.execute(f"ALTER TABLE {table} RENAME TO old_{table}")
         self._script(_SCHEMA)
-        if version == 2:
-            self._copy_version_2()
+        if version:
+            self._copy_old("NULL" if version == 2 else "cpu_seconds")
         self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
         self._connection.execute(f"PRAGMA user_version = {VERSION}")
 
-    def _copy_version_2(self) -> None:
-        rows = self._connection.execute("SELECT id, kind, spec, versions, seconds, NULL, stored FROM old_runs")
+    def _copy_old(self, cpu_seconds: str) -> None:
+        """Take over the rows of the renamed tables; cpu_seconds: where that stands in them."""
+        columns = f"id, kind, spec, versions, seconds, {cpu_seconds}, stored"
+        rows = self._connection.execute(f"SELECT {columns} FROM old_runs")
         for row in rows.fetchall():
             found = self._connection.execute("SELECT name, dtype, shape, data FROM old_arrays WHERE run = ?", row[:1])
             self._insert(row, [(row[0], *array) for array in found.fetchall()])
@@ -190,10 +191,10 @@ class Store:
     def _clear_errors(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.DatabaseError as error:
-            text = str(error)
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            text = "".join(c if c.isprintable() else " " for c in str(error))  # it may quote what is in the file
             cure = "give another with --results"
-            if "not a database" in text or "malformed" in text:
+            if "not a database" in text or "malformed" in text or isinstance(error, UnicodeDecodeError):
                 raise StoreError(f"{self.path} is not a results file, or is damaged ({text}); {cure}") from error
             if "full" in text:
                 raise StoreError(
@@ -232,24 +233,27 @@ class Store:
 
     def _insert(self, row: tuple[Any, ...], arrays: list[tuple[Any, ...]]) -> None:
         """A run and its arrays, (run, name, dtype, shape, data) each, with the hashes of all."""
-        hashed = [(*array[:4], content_hash(*array), array[4]) for array in sorted(arrays)]
-        whole = content_hash(*row, *(array[4] for array in hashed))
+        hashed = [(*array[:4], content_hash(array[:4], array[4]), array[4]) for array in sorted(arrays)]
+        whole = content_hash(map(repr, row), b"".join(array[4] for array in hashed))
         self._connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*row, whole))
         self._connection.executemany("INSERT INTO arrays VALUES (?, ?, ?, ?, ?, ?)", hashed)
 
-    def _row(self, run_id: str) -> tuple[Any, ...]:
-        """The row of a run, which fits its hash."""
+    def _row(self, run_id: str, hashes: Sequence[bytes]) -> tuple[Any, ...]:
+        """The row of a run, which fits its hash; hashes: of its arrays."""
         with self._clear_errors():
             row = self._connection.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone()
-            hashes = self._connection.execute("SELECT hash FROM arrays WHERE run = ? ORDER BY name", (run_id,))
-            parts = [part for (part,) in hashes.fetchall()]
         if row is None:
             raise KeyError(run_id)
-        if content_hash(*row[:-1], *parts) != row[-1]:
-            raise self._damaged(run_id)
+        try:
+            whole = content_hash(map(repr, row[:-1]), b"".join(hashes))
+        except TypeError:  # what stands for a hash is a number or a text
+            whole = b""
+        if whole != row[-1]:
+            raise self.damaged(run_id)
         return tuple(row)
 
-    def _damaged(self, run_id: str) -> StoreError:
+    def damaged(self, run_id: str) -> StoreError:
+        """What is raised about a run that cannot be what was stored."""
         name = f" --results {self.path}" if self.path != default_path() else ""
         return StoreError(
             f"{self.path}: the stored run {run_id} is damaged; remove it with spie repair{name}, "
@@ -258,24 +262,26 @@ class Store:
 
     def load(self, run_id: str) -> tuple[str, dict[str, NDArray[Any]]]:
         """The kind and the arrays of a stored run."""
-        kind = self._row(run_id)[1]
         with self._clear_errors():
-            rows = self._connection.execute(
-                "SELECT run, name, dtype, shape, hash, data FROM arrays WHERE run = ?", (run_id,)
-            ).fetchall()
+            rows = self._connection.execute(f"{_ARRAYS}, data FROM arrays WHERE run = ? ORDER BY name", (run_id,))
+            found = rows.fetchall()
+        kind = self._row(run_id, [row[4] for row in found])[1]
         arrays = {}
-        for *names, found, data in rows:
-            if content_hash(*names, data) != found:
-                raise self._damaged(run_id)
+        for run, name, dtype, shape, whole, data in found:
             try:
-                arrays[names[1]] = unpack(names[2], names[3], data)
-            except (ValueError, TypeError, MemoryError, zlib.error) as error:
-                raise self._damaged(run_id) from error
+                if content_hash((run, name, dtype, shape), data) != whole:
+                    raise ValueError(f"{name} does not fit its hash")
+                arrays[name] = unpack(dtype, shape, data)
+            except (ValueError, TypeError, MemoryError, RecursionError, zlib.error) as error:
+                raise self.damaged(run_id) from error
         return kind, arrays
 
     def info(self, run_id: str) -> dict[str, Any]:
         """What is known about a stored run: spec, versions, seconds, seconds of processors, when."""
-        _, _, spec, versions, seconds, cpu_seconds, stored, _ = self._row(run_id)
+        with self._clear_errors():
+            rows = self._connection.execute(f"{_ARRAYS} FROM arrays WHERE run = ? ORDER BY name", (run_id,))
+            hashes = [row[4] for row in rows.fetchall()]
+        _, _, spec, versions, seconds, cpu_seconds, stored, _ = self._row(run_id, hashes)
         times = {"seconds": seconds, "cpu_seconds": cpu_seconds, "stored": stored}
         return {"spec": json.loads(spec), "versions": json.loads(versions)} | times
 
@@ -285,7 +291,7 @@ class Store:
             self._note(experiment, seeds)
 
     def _note(self, experiment: str, seeds: int) -> None:
-        row = (experiment, seeds, content_hash(experiment, seeds))
+        row = (experiment, seeds, content_hash((repr(experiment), repr(seeds))))
         self._connection.execute("INSERT OR REPLACE INTO experiments VALUES (?, ?, ?)", row)
 
     def asked_for(self) -> dict[str, int]:
@@ -293,7 +299,7 @@ class Store:
         with self._clear_errors():
             rows = self._connection.execute("SELECT name, seeds, hash FROM experiments").fetchall()
         for name, seeds, found in rows:
-            if content_hash(name, seeds) != found:
+            if content_hash((repr(name), repr(seeds))) != found:
                 raise StoreError(f"{self.path}: the list of experiments is damaged; mend it with spie repair")
         return {name: seeds for name, seeds, _ in rows}
 
@@ -307,7 +313,7 @@ class Store:
                 for run_id in damaged:
                     self._connection.execute("DELETE FROM runs WHERE id = ?", (run_id,))
                 for name, seeds, found in noted:
-                    if content_hash(name, seeds) != found:
+                    if content_hash((repr(name), repr(seeds))) != found:
                         self._connection.execute("DELETE FROM experiments WHERE name = ?", (name,))
         return len(ids) - len(damaged), list(map(str, damaged))
 

@@ -32,10 +32,6 @@ class Measure(NamedTuple):
         return np.asarray(self.of[result.kind](result), np.float64)
 
 
-def _episode_steps(trace: Trace | EpisodeTrace) -> NDArray[np.float64]:
-    return np.asarray(trace.episode_steps.mean(axis=1))
-
-
 TRACE, EPISODES = Trace.kind, EpisodeTrace.kind
 MEASURES = {
     "reward": Measure(

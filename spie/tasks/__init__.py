@@ -6,6 +6,7 @@ from spie.tasks.classic import mountain_car, pendulum
 from spie.tasks.graphs import graph, hexgrid, tree
 from spie.tasks.grids import grid, maze, write_map
 from spie.tasks.gymnasium import EnvTask, GymnasiumTask
+from spie.tasks.minatar import MinAtarTask
 from spie.tasks.pixels import PixelTask, deep_sea
 from spie.tasks.tracks import linear_track, plus_maze, t_maze, tartarus
 
@@ -13,6 +14,7 @@ __all__ = [
     "AtariTask",
     "EnvTask",
     "GymnasiumTask",
+    "MinAtarTask",
     "PixelTask",
     "deep_sea",
     "graph",

@@ -7,6 +7,7 @@
   flicker) in ALE's luminance, scaled to 84 x 84 by averaging over areas, rounded half up. It is computed in whole
   numbers, so it is the same on every machine.
 - After `max_frames` emulator frames an episode is truncated.
+- Montezuma's Revenge tells in `info["state"]` which of its 24 rooms it is in.
 """
 
 import dataclasses
@@ -30,6 +31,8 @@ from spie.tasks.base import ImageTask
 from spie.tasks.registry import PATTERNS, Entry, register_task
 
 GAMES = ("Freeway", "Gravitar", "MontezumaRevenge", "PrivateEye", "Solaris", "Venture")  # of the paper
+# Rooms of a game, where it is known which byte of its memory says so: that byte, and how many rooms there are.
+ROOMS = {"montezumarevenge": (3, 24)}
 SIDE = 84
 N_ACTIONS = 18
 
@@ -88,6 +91,7 @@ class AtariVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
 
         ALEInterface.setLoggerMode(LoggerMode.Error)
         self.game, self._rom, self._rngs = task.game, rom, rngs
+        self._room_byte, self.n_states = ROOMS.get(_plain(task.game), (0, 0))  # what is told as the true state
         self.frame_skip, self.max_frames, self.sticky = task.frame_skip, task.max_frames, task.sticky
         self.num_envs = n = len(rngs)
         self.metadata = {"autoreset_mode": gym.vector.AutoresetMode.DISABLED, "render_modes": ["rgb_array"]}
@@ -123,7 +127,7 @@ class AtariVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
         self._held[mask] = 0
         self._over[mask] = False
         self._observations[mask] = shrink(self._screens[0, mask])
-        return self._observations.copy(), {}
+        return self._observations.copy(), self._rooms()
 
     def step(
         self, actions: NDArray[np.int64]
@@ -148,7 +152,14 @@ class AtariVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
             emulator.getScreenGrayscale(self._screens[0, i])
         self._over = terminated | truncated
         self._observations = shrink(self._screens.max(axis=0))
-        return self._observations.copy(), rewards, terminated, truncated, {}
+        return self._observations.copy(), rewards, terminated, truncated, self._rooms()
+
+    def _rooms(self) -> dict[str, Any]:
+        """The rooms that the games are in, where that is known."""
+        if not self.n_states:
+            return {}
+        rooms = [min(int(emulator.getRAM()[self._room_byte]), self.n_states - 1) for emulator in self._emulators]
+        return {"state": np.array(rooms)}
 
     def render(self) -> tuple[NDArray[np.uint8], ...]:
         """The screens in colour. ALE keeps no picture in a saved state: after `set_state`, first after a step."""

@@ -49,6 +49,11 @@ class ImageTask(Task, Protocol):
         return height, width
 
     @property
+    def planes(self) -> int:
+        """How many planes a frame is made of, one below the other, which networks read as channels; mostly 1."""
+        return 1
+
+    @property
     def recipe(self) -> tuple[str, dict[str, Any]] | None:
         """Name and options by which `spie.task` makes it again, as a run does that goes on; None: it cannot."""
         return None

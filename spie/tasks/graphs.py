@@ -15,6 +15,7 @@ from spie.tasks.mdp import MDP, reachable
 from spie.tasks.registry import PATTERNS, Entry, register_task
 
 MOST_ENTRIES = 10**8  # nodes x actions: some 4 GB of tables
+PLACED_AT_ONCE = 100  # nodes; larger graphs find their places when they are drawn
 Node = Hashable
 
 
@@ -47,13 +48,14 @@ def graph(
     if not one_way:
         pairs, weights = np.concatenate([pairs, pairs[:, ::-1]]), np.tile(weights, 2)
     places = given if positions is None else _positions(name, index, positions)
+    placed = places is not None or len(nodes) <= PLACED_AT_ONCE
     find = functools.partial(_node, name, index)
     return graph_mdp(
         name, tuple(map(str, nodes)), pairs,
         cost=weights if costs else np.zeros(len(pairs)),
         start=None if start is None else [find(node) for node in _several(start, index)],
         rewards={find(node): pays for node, pays in (rewards or {}).items()},
-        layout=None if places is None else nodes_layout(pairs, len(nodes), places),
+        layout=nodes_layout(pairs, len(nodes), places) if placed else None,
     )  # fmt: skip
 
 

@@ -292,7 +292,10 @@ def _closed_sides(mdp: MDP) -> list[NDArray[np.bool_]]:
 def middle(mdp: MDP) -> int:
     """The door that is nearest to the middle of a grid; where there is none, the state that is."""
     if mdp.cells is None or mdp.shape is None:
-        return mdp.n_states // 2
+        if mdp.places is None:
+            return mdp.n_states // 2
+        left, right, top, bottom = mdp.layout.box
+        return int(((mdp.layout.positions - [(left + right) / 2, (top + bottom) / 2]) ** 2).sum(axis=1).argmin())
     away = ((mdp.cells - (np.array(mdp.shape) - 1) / 2) ** 2).sum(axis=1)
     candidates = doors(mdp)
     return int(np.where(candidates | ~candidates.any(), away, np.inf).argmin())

@@ -228,6 +228,26 @@ class MDP:
             self._refuse(f"policy takes action {a}, which is not available (state {s})")
         return policy
 
+    def representations(self, policy: Any = "random", gamma: float = 0.95, phase: int = 0, epsilon: float = 0.0) -> Any:
+        """M, F, N, z, place fields, eigenvectors and bottlenecks of a policy: see `spie.spatial.Representations`.
+
+        policy: "random", uniform over the available actions; pi [S, A]; values Q [S, A], of which the best actions are
+        taken, with chance epsilon another; or paths, a list of sequences of states as they followed each other.
+        """
+        from spie import spatial
+
+        pi = self.available / self.available.sum(axis=1, keepdims=True)
+        if isinstance(policy, str) and policy != "random":
+            self._refuse(f'no policy "{policy}"; give "random", pi [S, A], Q [S, A] or a list of paths')
+        if spatial.is_table(policy):
+            pi = spatial.as_policy(policy, self.available, epsilon, self.name)
+        P = self.transition(pi, phase)
+        if not isinstance(policy, str) and not spatial.is_table(policy):
+            P = spatial.follow_paths(P, policy, self.labels, self.terminal[phase], self.name)
+        ends = self.terminal[phase] if self.terminal[phase].any() else None
+        reward = np.einsum("sa,sak,sak->s", pi, self.prob, self.reward[phase])
+        return spatial.Representations(P, gamma, ends, reward)
+
     @classmethod
     def from_gymnasium(cls, env: gym.Env[Any, Any]) -> "MDP":
         """MDP of a toy-text environment that carries its table: FrozenLake, CliffWalking, Taxi.

@@ -33,11 +33,6 @@ class Entry:
     max_steps: int | None = None  # where Gymnasium truncates an episode
 
     @property
-    def summary(self) -> str:
-        """First line of the function's docstring."""
-        return (inspect.getdoc(self.make) or "").partition("\n")[0]
-
-    @property
     def options(self) -> tuple[str, ...]:
         """The options of the task."""
         return tuple(inspect.signature(self.make).parameters)

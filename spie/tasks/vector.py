@@ -93,3 +93,8 @@ def true_states(env: Any) -> int:
 def can_be_saved(env: Any) -> bool:
     """Whether an environment has `get_state` and `set_state`, as those of spie have."""
     return hasattr(env, "get_state") and hasattr(env, "set_state")
+
+
+def planes(env: Any) -> int:
+    """How many planes its frames are made of, one below the other; 1: they are plain images."""
+    return int(getattr(env, "planes", 1))

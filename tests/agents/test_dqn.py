@@ -13,11 +13,13 @@ import spie
 from corridor import Corridor
 from spie.agents.dqn import losses
 from spie.agents.dqn.agent import AGENTS, DQN
+from spie.agents.dqn.bonuses import Scale
 from spie.agents.dqn.build import build
 from spie.agents.dqn.hardware import check_bf16
 from spie.agents.dqn.losses import pf_loss, q_loss, reconstruction_loss, sf_loss, td_error, total_loss
 from spie.agents.dqn.networks import Architecture, Head
 from spie.agents.dqn.optimisers import Adam, RMSprop
+from spie.agents.dqn.state import weights_of
 from spie.representations import pr, sr, stationary
 
 torch.set_num_threads(1)
@@ -161,6 +163,7 @@ def test_the_agents_of_the_paper_are_settings():
         ({"rate": 0.0}, "rate must be above 0"),
         ({"learning_starts": -1}, "learning_starts must be a whole number"),
         ({"clip": "yes"}, 'no clip of DQN "yes"'),
+        ({"value_heads": "two"}, "value_heads=two needs a bonus, mmc=0 and bonus_at=collection"),
     ],
 )
 def test_a_wrong_setting_is_one_clear_line(settings, message):
@@ -203,7 +206,8 @@ OPTIONS = [
     {"loss": "squared"},
     {"optimiser": "rmsprop", "rate": 2.5e-4, "eps": 1e-3}, {"envs": 3}, {"reconstruction": False}, {"mmc": 0.0},
     {"mmc": 0.0, "bonus_at": "sampling"}, {"bonus": "rnd", "bonus_at": "sampling"},
-    {"bonus": "count", "bonus_at": "sampling"},
+    {"bonus": "count", "bonus_at": "sampling"}, {"sf_start": "s_next"}, {"pf_reads": "target"},
+    {"relu_features": True}, {"bonus_from": "start"}, {"bonus": "rnd", "value_heads": "two"},
 ]  # fmt: skip
 
 
@@ -218,7 +222,7 @@ def test_every_option_runs_and_matters(option, plain):
     learner, _ = learn(DQN(**TINY | option), steps=180)
     assert learner.updates == plain.updates > 0
     assert finite(learner)
-    ours, others = learner.weights(), plain.weights()
+    ours, others = weights_of(learner), weights_of(plain)
     assert ours.keys() != others.keys() or not all(np.array_equal(ours[name], others[name]) for name in ours)
 
 
@@ -266,14 +270,16 @@ for precision in ("fp32", "bf16"):
 
 
 @pytest.mark.slow
-def test_an_update_takes_one_pass_of_theta_over_s_and_one_of_the_target_over_s_and_the_next():
-    learner, _ = learn(DQN(**TINY), steps=120)
+@pytest.mark.parametrize(("reads", "of_theta"), [("online", [True, False]), ("target", [True])])
+def test_an_update_looks_at_s_with_a_gradient_and_at_the_next_state_without_one(reads, of_theta):
+    learner, _ = learn(DQN(**TINY | {"pf_reads": reads}), steps=120)
     passes = []
     for name in ("online", "target"):
         encoder = getattr(learner, name).encoder
-        encoder.register_forward_hook(lambda module, inputs, out, name=name: passes.append((name, out.shape[1])))
+        note = lambda module, inputs, out, name=name: passes.append((name, out.shape[1], out.requires_grad))  # noqa: E731
+        encoder.register_forward_hook(note)
     learner.update()
-    assert sorted(passes) == [("online", 32), ("target", 64)]
+    assert passes == [("target", 64, False), *[("online", 32, gradient) for gradient in of_theta]]
 
 
 def test_several_environments_take_one_pass_to_act():
@@ -357,8 +363,8 @@ def test_the_same_seed_gives_the_same_run_and_another_gives_another():
     one, again, other = (build(DQN(**TINY), Corridor(), [seed], 160) for seed in (1, 1, 2))
     runs = [[e for ended in learner.loop() for e in ended] for learner in (one, again, other)]
     assert runs[0] == runs[1] != runs[2]
-    for name, array in one.weights().items():
-        assert np.array_equal(array, again.weights()[name])
+    for name, array in weights_of(one).items():
+        assert np.array_equal(array, weights_of(again)[name])
 
 
 @pytest.mark.slow
@@ -369,14 +375,14 @@ def test_lanes_side_by_side_are_the_runs_of_their_seeds():
     for learner in (both, alone):
         list(learner.loop())
     np.testing.assert_array_equal(both.visits[1], alone.visits[0])
-    for name, array in alone.weights().items():
+    for name, array in weights_of(alone).items():
         if array.ndim > 1:
-            np.testing.assert_allclose(both.weights()[name][1:], array, atol=1e-4)
+            np.testing.assert_allclose(weights_of(both)[name][1:], array, atol=1e-4)
 
 
 @pytest.mark.slow
 def test_the_bonus_paid_is_the_one_of_the_states_and_the_target_network():
-    agent = DQN(**TINY | {"scale": "none", "beta": 2.0, "learning_starts": 1000})
+    agent = DQN(**TINY | {"scale": "none", "beta": 2.0, "learning_starts": 1000, "bonus_from": "start"})
     learner = build(agent, Corridor(), [0], 20)
     with torch.no_grad():
         for parameter in learner.online.parameters():
@@ -408,6 +414,82 @@ def test_a_bonus_at_sampling_is_the_one_of_the_target_network_now(reading, monke
     expected = torch.tensor(seen["batch"].reward.tolist()) + 2 * bonus
     torch.testing.assert_close(seen["r"], expected.detach(), rtol=1e-4, atol=1e-5)
     assert not np.allclose(seen["batch"].total, expected.detach())  # what was paid when it was collected
+
+
+# -- The steps at random before learning starts
+
+
+LONG = {"cells": 20, "size": 40, "cap": 1000}  # no episode ends within some steps: step t is in slot t
+
+
+@pytest.mark.parametrize(("bonus", "paid"), [("learning", False), ("start", True)])
+@pytest.mark.parametrize("name", ["dqn-sr", "dqn-sf-pf", "dqn-constant", "rnd"])
+def test_steps_at_random_are_paid_no_bonus_unless_asked_for(name, bonus, paid):
+    settings = TINY | {"learning_starts": 20, "train_every": 1000, "mmc": 0.0, "bonus_from": bonus}
+    learner, _ = learn(spie.agent(name, **settings), steps=30, **LONG)
+    slots = learner.replays[0]._slots
+    assert (slots["bonus"][:20] != 0).tolist() == [paid] * 20
+    assert (slots["total"][:20] != slots["reward"][:20]).tolist() == [paid] * 20
+    assert (slots["bonus"][20:30] != 0).all()
+    assert learner.scale.count == (30 if paid else 10)
+
+
+@pytest.mark.slow
+def test_the_first_step_that_is_paid_has_the_bonus_of_its_own_states():
+    agent = DQN(**TINY | {"scale": "none", "learning_starts": 10, "train_every": 1000})
+    learner, _ = learn(agent, steps=14, **LONG)
+    frames = torch.from_numpy(learner.replays[0].transitions_at(np.array([10])).frames / 255).float().unsqueeze(0)
+    phi, phi_next = learner.target.phi(frames[:, :, :1]), learner.target.phi(frames[:, :, 1:])
+    r_sf_pf = 1 / learner.target.xi(phi_next).abs().sum() - 1 / learner.target.psi(phi).abs().sum()
+    assert learner.replays[0]._slots["bonus"][10] == pytest.approx(float(r_sf_pf), rel=1e-4)
+
+
+@pytest.mark.slow
+def test_rnd_has_its_statistics_from_every_frame_and_its_predictor_from_the_random_steps_on():
+    agent = spie.agent("rnd", **TINY | {"learning_starts": 40, "train_every": 4})
+    learner = build(agent, Corridor(), [0], 100)
+    shown = []
+    step = learner.env.step
+
+    def watched(actions):
+        result = step(actions)
+        shown.append(result[0][0] / 255)
+        return result
+
+    learner.env.step = watched
+    before = learner.bonus.rnd.parameters[0].clone()
+    while learner.step < 36:
+        learner.advance()
+    rnd = learner.bonus.rnd
+    np.testing.assert_allclose(rnd.mean[0, 0], np.mean(shown, axis=0), atol=1e-6)
+    np.testing.assert_allclose(rnd.square[0, 0], np.mean(np.square(shown), axis=0), atol=1e-6)
+    assert not torch.equal(before, rnd.parameters[0])
+    assert learner.updates == 0
+    assert learner.recent["rnd_loss"][-1] < learner.recent["rnd_loss"][0]
+
+
+def test_the_scale_of_rnd_is_the_deviation_of_its_discounted_return():
+    scale, rng = Scale("return", lanes=1, envs=2, gamma=0.9), np.random.default_rng(0)
+    bonuses = rng.random((500, 2))
+    returns, now = [], np.zeros(2)
+    for bonus in bonuses:
+        now = 0.9 * now + bonus
+        returns.append(now)
+        scale.observe(bonus[None])
+    np.testing.assert_allclose(scale(np.ones((1, 2))), 1 / np.std(returns), rtol=1e-6)
+    first = Scale("return")
+    first.observe(np.full((1, 1), 0.3))
+    assert np.isfinite(first(np.full((1, 1), 0.3))).all()
+
+
+def test_bonuses_with_values_of_their_own_go_on_where_an_episode_ends():
+    """By hand: rewards stop at the end, bonuses take the value of where episodes begin."""
+    q, ahead = torch.tensor([[[1.0, 2.0], [1.0, 2.0]]]), torch.tensor([[[10.0, 20.0], [10.0, 20.0]]])
+    start, discount = torch.tensor([[[7.0, 30.0], [7.0, 50.0]]]), torch.tensor([[1.0, 0.0]])
+    r, bonus = torch.tensor([[0.5, 0.5]]), torch.tensor([[0.25, 0.25]])
+    of_reward, of_bonus = losses.two_head_errors(q, r, bonus, ahead, start, (0.9, 0.5), discount)
+    np.testing.assert_allclose(of_reward, [[0.5 + 9 - 1, 0.5 - 1]])
+    np.testing.assert_allclose(of_bonus, [[0.25 + 10 - 2, 0.25 + 20 - 2]])
 
 
 def test_clipping_is_before_and_after_the_bonus():

@@ -7,10 +7,12 @@ import pytest
 
 import spie
 from reference_linear import reference
-from spie.agents.linear_q.batch import LinearQ, run_linear_q
+from spie.agents.linear_q.batch import run_linear_q
+from spie.agents.linear_q.settings import LinearQ
 
 CAR = spie.mountain_car()
-ALL = ("Q", "Psi", "Xi")  # kept everywhere, so that the tests share a kernel for each reward
+MATRICES = ("Q", "Psi", "Xi")
+ALL = spie.Keep(MATRICES)  # everywhere, so that the tests share a kernel for each reward
 REWARDS = ["none", "sf", "sf-pf", "sf-pf-printed", "constant", "count"]
 
 
@@ -22,7 +24,7 @@ def assert_equal_to_reference(agent, task, cap, seed, episodes):
     np.testing.assert_array_equal(trace.terminated[0], expected.terminated)
     np.testing.assert_allclose(trace.episode_rewards[0], expected.rewards, rtol=1e-12)
     np.testing.assert_allclose(trace.episode_bonuses[0], expected.bonuses, rtol=1e-10)
-    for name in ALL:
+    for name in MATRICES:
         matrix = getattr(expected, name)
         np.testing.assert_allclose(
             getattr(trace, name)[0], matrix, rtol=0, atol=1e-10 * np.abs(matrix).max(), err_msg=name
@@ -55,9 +57,9 @@ def test_engine_equals_the_reference_on_a_task_whose_state_is_not_what_is_seen()
 @pytest.mark.slow
 def test_a_lane_is_the_same_alone_in_company_and_on_any_number_of_threads():
     settings = [LinearQ(), LinearQ(beta=0.01, length_scale=0.3), LinearQ(reward="none"), LinearQ(features_seed=0)]
-    together = run_linear_q(settings, CAR, 300, [7, 1, 4], episodes=2, keep=ALL, threads=2)
+    together = run_linear_q(settings, CAR, 300, [7, 1, 4], episodes=2, keep=ALL, session=spie.Session(threads=2))
     for s, trace in zip(settings, together, strict=True):
-        alone = s.run(CAR, 300, [1], episodes=2, keep=ALL, threads=1)
+        alone = s.run(CAR, 300, [1], episodes=2, keep=ALL, session=spie.Session(threads=1))
         np.testing.assert_array_equal(trace.Q[1], alone.Q[0])
         np.testing.assert_array_equal(trace.episode_steps[1], alone.episode_steps[0])
         assert trace.settings == repr(s)
@@ -120,8 +122,8 @@ def test_wrong_settings_are_answered_in_one_line(settings, message):
     [
         ({"steps": 0}, "steps must be a whole number of at least 1, not 0"),
         ({"episodes": 0}, "episodes must be a whole number of at least 1, not 0"),
-        ({"keep": ("M",)}, 'no matrix to keep "M"'),
-        ({"seeds": 100_000, "keep": ("Psi",)}, "would need .* GB and this machine has"),
+        ({"keep": spie.Keep(("M",))}, 'no matrix to keep "M"'),
+        ({"seeds": 100_000, "keep": spie.Keep(("Psi",))}, "would need .* GB and this machine has"),
     ],
 )
 def test_wrong_arguments_are_answered_in_one_line(arguments, message):

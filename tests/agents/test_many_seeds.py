@@ -72,8 +72,8 @@ def test_a_run_on_atari_that_is_stopped_goes_on_from_its_checkpoints(tmp_path, m
     from spie.agents.dqn import session as training
 
     monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0)  # one at every step
-    settings = spie.agent("dqn-sf-pf", preset="nature", learning_starts=20, replay=100, batch=4)
-    run = Run("freeway", "dqn-sf-pf", settings, AtariTask("freeway", max_frames=100), 50, (3, 8))
+    settings = spie.agent("dqn-sf-pf", preset="nature", learning_starts=10, replay=100, batch=4)
+    run = Run("freeway", "dqn-sf-pf", settings, AtariTask("freeway", max_frames=100), 30, (3, 8))
     shares = []
 
     def stop(share):

@@ -1,6 +1,7 @@
 import csv
 import fcntl
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -25,6 +26,8 @@ from spie.agents.dqn.folder import read_run
 from spie.agents.dqn.replay import segment_name
 from spie.agents.dqn.session import player, resume, train
 from spie.agents.dqn.settings import steps_of
+from spie.engine import lanes
+from spie.files import json_hash
 from spie.runs.store import Store
 from spie.tasks.gymnasium import EnvTask, GymnasiumTask
 from spie.tasks.pixels import PixelsVectorEnv, PixelTask, pixels
@@ -92,7 +95,10 @@ def test_a_run_that_dies_and_is_resumed_is_the_unbroken_run_bit_for_bit(unbroken
 
 @pytest.mark.parametrize(
     "settings",
-    [{"bonus": "rnd", "replay": 70}, {"replay_on_disk": True, "replay": 70, "optimiser": "rmsprop", "bonus": "sf"}],
+    [
+        {"bonus": "rnd", "replay": 70, "value_heads": "two"},
+        {"replay_on_disk": True, "replay": 70, "optimiser": "rmsprop", "bonus": "sf"},
+    ],
     ids=str,
 )
 def test_so_do_other_agents_and_a_replay_that_runs_round(settings, tmp_path, monkeypatch):
@@ -122,6 +128,7 @@ def test_a_run_without_a_checkpoint_starts_from_the_beginning(unbroken, tmp_path
 def test_killed_processes_leave_a_run_that_can_be_resumed(tmp_path):
     """kill -9 at random moments; `python -c` because a test process must not die."""
     program = f"""
+import os
 import shutil
 from pathlib import Path
 from spie.agents.dqn.agent import DQN
@@ -172,6 +179,12 @@ def test_ctrl_c_saves_and_stops_and_the_run_goes_on_later(unbroken, tmp_path):
 # -- Bad checkpoints
 
 
+def sign(path, values):
+    """Write values with the hash that fits them, as somebody with bad intentions would."""
+    values = {name: value for name, value in values.items() if name != "sha256"}
+    path.write_text(json.dumps(values | {"sha256": json_hash(values)}))
+
+
 def damage(kind, path):
     """Spoil the checkpoint at `path` in one way."""
     manifest = json.loads((path / "manifest.json").read_text())
@@ -187,25 +200,28 @@ def damage(kind, path):
     elif kind == "no manifest":
         (path / "manifest.json").write_text("{")
     elif kind == "another format":
-        (path / "manifest.json").write_text(json.dumps(manifest | {"format": "zip"}))
+        sign(path / "manifest.json", manifest | {"format": "zip"})
     elif kind == "step of another kind":
         manifest["values"]["step"] = "x"
-        (path / "manifest.json").write_text(json.dumps(manifest))
+        sign(path / "manifest.json", manifest)
     elif kind == "elsewhere":
         manifest["files"]["../../run.json"] = {"size": 1, "sha256": ""}
-        (path / "manifest.json").write_text(json.dumps(manifest))
+        sign(path / "manifest.json", manifest)
     elif kind == "pickle":
         np.save(path / "0.npy", np.array([{}], object), allow_pickle=True)
         manifest["files"]["0.npy"] = checkpoint._describe(path / "0.npy")
-        (path / "manifest.json").write_text(json.dumps(manifest))
+        sign(path / "manifest.json", manifest)
     elif kind == "huge":
         header = {"descr": "<f8", "fortran_order": False, "shape": (10**15,)}
         with open(path / "0.npy", "wb") as file:
             np.lib.format.write_array_header_1_0(file, header)
         manifest["files"]["0.npy"] = checkpoint._describe(path / "0.npy")
-        (path / "manifest.json").write_text(json.dumps(manifest))
+        sign(path / "manifest.json", manifest)
     elif kind == "other values":
         manifest["values"]["random"] = "none"
+        sign(path / "manifest.json", manifest)
+    elif kind == "another number":
+        manifest["values"]["step"] += 1
         (path / "manifest.json").write_text(json.dumps(manifest))
     elif kind == "frames gone":
         for segment in (path.parent.parent / "frames").iterdir():
@@ -223,6 +239,7 @@ KINDS = {
     "pickle": "cannot be read",
     "huge": "cannot be read",
     "other values": "",
+    "another number": "its manifest does not fit its hash",
 }
 
 
@@ -261,6 +278,21 @@ def test_a_checkpoint_of_a_newer_spie_is_named_and_kept(two_checkpoints, tmp_pat
     assert newest.exists()
 
 
+@pytest.mark.parametrize("version", [None, 3, 99])
+def test_a_run_of_another_version_of_the_agent_is_refused_by_that_version(version, two_checkpoints, tmp_path):
+    folder = shutil.copytree(two_checkpoints, tmp_path / "run")
+    run = json.loads((folder / "run.json").read_text())
+    run["version"] = version
+    if version is None:  # as it was before it was written down
+        del run["version"]
+    sign(folder / "run.json", run)
+    mended = "" if version == 99 else r" \(before equation 15 was mended\)"
+    line = rf"was made by version {version or 3} of the deep agent{mended}, ours is 4; it cannot go on: start anew"
+    with pytest.raises(ValueError, match=line):
+        resume(folder, CORRIDOR)
+    assert len(checkpoints(folder / "checkpoints")) == 2
+
+
 def test_a_folder_in_which_another_process_trains_is_left_alone(two_checkpoints, unbroken, tmp_path):
     folder = shutil.copytree(two_checkpoints, tmp_path / "run")
     with open(folder / ".lock", "w") as lock:
@@ -286,9 +318,65 @@ def test_a_monitor_file_that_somebody_cut_is_written_anew(two_checkpoints, unbro
 def test_a_run_json_that_somebody_spoiled_is_one_clear_line(change, why, two_checkpoints, tmp_path):
     folder = shutil.copytree(two_checkpoints, tmp_path / "run")
     run = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps(run | change))
+    sign(folder / "run.json", run | change)
     with pytest.raises(ValueError, match=rf"run\.json cannot be read \(.*{why}.*\); start the run anew"):
         resume(folder, CORRIDOR)
+
+
+@pytest.mark.parametrize("change", [{"seed": 2}, {"steps": STEPS + 1}, {"more": 1}], ids=str)
+def test_a_run_json_that_does_not_fit_its_hash_is_one_clear_line(change, two_checkpoints, tmp_path):
+    folder = shutil.copytree(two_checkpoints, tmp_path / "run")
+    run = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(run | change))
+    with pytest.raises(ValueError, match=r"run\.json cannot be read \(it is damaged: it does not fit its hash\)"):
+        resume(folder, CORRIDOR)
+
+
+def test_a_folder_from_before_there_were_hashes_goes_on(two_checkpoints, unbroken, tmp_path):
+    folder = shutil.copytree(two_checkpoints, tmp_path / "run")
+    for path in (folder / "run.json", *folder.glob("checkpoints/*/manifest.json")):
+        values = json.loads(path.read_text())
+        del values["sha256"]
+        path.write_text(json.dumps(values))
+    resume(folder, CORRIDOR)
+    same(result(unbroken[0]), result(folder))
+
+
+def test_a_monitor_file_with_another_number_is_written_anew(two_checkpoints, unbroken, tmp_path):
+    folder = shutil.copytree(two_checkpoints, tmp_path / "run")
+    text = (folder / "monitor.csv").read_text()
+    (folder / "monitor.csv").write_text(text[:-3] + str((int(text[-3]) + 1) % 10) + text[-2:])
+    resume(folder, CORRIDOR)
+    same(result(unbroken[0]), result(folder))
+
+
+@pytest.mark.parametrize(
+    "name", [".lock", "monitor.csv", "frames", "frames/frames-000000.u8", "run.json", "checkpoints"]
+)
+@pytest.mark.parametrize("how", ["symbolic", "hard"])
+def test_a_folder_that_leads_elsewhere_is_refused_and_nothing_there_is_touched(name, how, two_checkpoints, tmp_path):
+    folder = shutil.copytree(two_checkpoints, tmp_path / "run")
+    target = tmp_path / "precious"
+    if (folder / name).is_dir():
+        if how == "hard":
+            pytest.skip("folders have no hard links")
+        shutil.move(folder / name, target)
+    else:
+        target.write_text("precious")
+        (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(target) if how == "symbolic" else os.link(target, folder / name)
+    before = sorted(tmp_path.rglob("precious*"))
+    for go_on in (lambda: resume(folder, CORRIDOR), lambda: player(folder, print, CORRIDOR).__enter__()):
+        with pytest.raises(ValueError, match="is a link, or no plain file; a run's folder may hold none, so remove it"):
+            go_on()
+    assert sorted(tmp_path.rglob("precious*")) == before
+    assert target.is_dir() or target.read_text() == "precious"
+
+
+def test_a_run_that_does_not_fit_into_memory_does_not_go_on(two_checkpoints, tmp_path, monkeypatch):
+    monkeypatch.setattr(lanes, "machine_memory", lambda: 1000.0)
+    with pytest.raises(ValueError, match=r"would need .* GB and this machine has"):
+        resume(shutil.copytree(two_checkpoints, tmp_path / "run"), CORRIDOR)
 
 
 def test_a_map_that_was_edited_is_another_one(tmp_path):
@@ -588,6 +676,8 @@ def test_train_resume_evaluate_and_play(spie, tmp_path):
         (["train", "four-rooms", "bata=1", "--steps", "9"], 'no setting or option "bata"; did you mean "beta"?'),
         (["train", "four-rooms", "batch", "--steps", "9"], '"batch" is no setting; settings are key=value'),
         (["train", "CartPole-v1", "--steps", "9"], "not an image"),
+        (["train", "four-rooms", "--seed", f"{10**24}"], f"seeds must lie in 0 ... 2^63 - 1, not {10**24}"),
+        (["train", "four-rooms", "--seed", "-1"], "seeds must lie in 0 ... 2^63 - 1, not -1"),
         (["train", "four-rooms", "--steps", "9", "--out", "/dev/null"], "/dev/null exists and is not a run of spie"),
         (
             ["train", "Freeway", "--steps", "9000000", "replay=9000000"],

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import random
 from importlib.metadata import EntryPoint
 
 import gymnasium as gym
@@ -493,6 +494,30 @@ def test_a_state_of_something_else_is_refused_in_one_line(tmp_path):
         env.load(tmp_path / "bonus")
     with pytest.raises(OSError, match="No such file"):
         env.load(tmp_path / "nothing")
+
+
+def test_a_damaged_file_is_refused_or_says_what_it_said_before(tmp_path):
+    env = spie.IntrinsicReward(corridor(), "sr-r")
+    play(env, [1, 1, 3, 1] * 20)
+    env.save(tmp_path / "bonus")
+    whole, before = (tmp_path / "bonus").read_bytes(), env.state_dict()["arrays"]
+    rng, refused = random.Random(0), 0
+    for case in range(400):
+        data = bytearray(whole)
+        if case % 10 == 0:
+            del data[rng.randrange(len(data)) :]
+        for _ in range(rng.choice([1, 1, 8]) if data else 0):
+            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        (tmp_path / "bonus").write_bytes(data)
+        found = spie.IntrinsicReward(corridor(), "sr-r")
+        try:
+            found.load(tmp_path / "bonus")
+        except ValueError as error:
+            refused += str(error).endswith("bonus was not written by IntrinsicReward.save, or is damaged")
+            continue
+        for name, array in found.state_dict()["arrays"].items():
+            np.testing.assert_array_equal(array, before[name], err_msg=str(case))
+    assert refused > 390
 
 
 # Random network distillation

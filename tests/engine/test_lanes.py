@@ -12,7 +12,12 @@ from spie.engine.lanes import aligned_zeros, mix, random_streams, run_chunks
 
 GOLDEN = 0x9E3779B97F4A7C15
 RIGHT, LEFT = 0, 1
-SHARED = {"keep": "QMFN"}  # with all seeds recorded, the kernels of test_sarsa
+MATRICES = tuple("QMFN")
+
+
+def recorded(n):
+    """All matrices kept and n seeds recorded: the kernels of test_sarsa."""
+    return spie.Keep(MATRICES, paths=range(n))
 
 
 def assert_frequency(happened, probability):
@@ -58,7 +63,7 @@ def test_streams_of_neighbouring_seeds_have_nothing_in_common():
 @pytest.mark.parametrize("next_action", ["resample", "carry"])
 def test_actions_and_successors_have_their_probabilities_and_know_nothing_of_each_other(next_action):
     agent = spie.Sarsa(epsilon=1, next_action=next_action)
-    paths = agent.run(spie.riverswim(), 20_000, 8, record=range(8), **SHARED).paths.values()
+    paths = agent.run(spie.riverswim(), 20_000, 8, keep=recorded(8)).paths.values()
     s, a, s_next = (np.stack([getattr(path, name) for path in paths]) for name in ("states", "actions", "next_states"))
     assert_frequency(a == RIGHT, 1 / 2)
     for state in (0, 1, 2):
@@ -77,9 +82,8 @@ def test_actions_and_successors_have_their_probabilities_and_know_nothing_of_eac
 
 @pytest.mark.slow
 def test_ties_are_broken_evenly():
-    paths = (
-        spie.Sarsa(reward="none", epsilon=0, alpha=0).run(spie.sixarms(), 20_000, 2, record=range(2), **SHARED).paths
-    )
+    agent = spie.Sarsa(reward="none", epsilon=0, alpha=0)
+    paths = agent.run(spie.sixarms(), 20_000, 2, keep=recorded(2)).paths
     actions = np.concatenate([path.actions for path in paths.values()])
     for a in range(6):
         assert_frequency(actions == a, 1 / 6)
@@ -89,7 +93,7 @@ def test_ties_are_broken_evenly():
 @pytest.mark.slow
 def test_exploring_takes_every_action_alike_whatever_made_it_explore():
     agent = spie.Sarsa(epsilon=0.3, alpha=0, ties="first")  # Q stays 0, so greedy is action 0
-    paths = agent.run(spie.sixarms(), 20_000, 2, record=range(2), **SHARED).paths.values()
+    paths = agent.run(spie.sixarms(), 20_000, 2, keep=recorded(2)).paths.values()
     actions = np.concatenate([path.actions for path in paths])
     assert_frequency(actions == 0, 0.7 + 0.3 / 6)
     for a in range(1, 6):
@@ -104,7 +108,7 @@ def test_starts_have_their_probabilities_first_and_later():
     assert_frequency(first[:, 2], 1 / 2)
 
     mdp = spie.grid(".......\n.......\n...G...", "goal")  # no S: anywhere
-    path = spie.Sarsa(reward="none", epsilon=0.5).run(mdp, 30_000, [6], record=[6], **SHARED).paths[6]
+    path = spie.Sarsa(reward="none", epsilon=0.5).run(mdp, 30_000, [6], keep=spie.Keep(MATRICES, paths=[6])).paths[6]
     ends = np.flatnonzero(mdp.terminal[0, path.next_states[:-1]])
     begins = path.states[ends + 1]
     for s in np.flatnonzero(mdp.start):
@@ -124,9 +128,9 @@ def test_zeros_begin_on_a_cache_line():
 def test_chunks_run_all_their_lanes_and_report_progress():
     done, reports = [], []
     chunks = [(done.append, slice(i, i + 3)) for i in range(0, 12, 3)]
-    run_chunks(chunks, 2, lambda lanes, total: reports.append((lanes, total)))
+    run_chunks(chunks, 2, reports.append)
     assert sorted(lanes.start for lanes in done) == [0, 3, 6, 9]
-    assert reports == [(3, 12), (6, 12), (9, 12), (12, 12)]
+    assert reports == [0.25, 0.5, 0.75, 1.0]
 
 
 def test_an_error_in_a_chunk_ends_the_run():

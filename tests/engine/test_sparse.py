@@ -157,14 +157,15 @@ def errors(reward, mdp, steps, tolerances, episodes=1, **options):
     With beta = 0 that run is the same for all rewards.
     """
     settings = {"reward": reward, "eta": ETA, "gamma_sr": GAMMA, "beta": 0.0, **options}
-    run = {"mdp": mdp, "steps": steps, "seeds": [5], "record": [5], "episodes": episodes}
-    dense = spie.Sarsa(**settings, sparse=False).run(**run, keep="QMFN")
+    run = {"task": mdp, "steps": steps, "seeds": [5], "episodes": episodes}
+    dense = spie.Sarsa(**settings, sparse=False).run(**run, keep=spie.Keep(tuple("QMFN"), paths=[5]))
     path = dense.paths[5]
     actions = np.zeros(steps * episodes, int)
     actions[: len(path.actions)] = path.actions
     found = []
     for tolerance in tolerances:
-        trace = spie.Sarsa(**settings, sparse=True, tolerance=tolerance).run(**run, replay=actions)
+        agent = spie.Sarsa(**settings, sparse=True, tolerance=tolerance)
+        trace = agent.run(**run, replay=spie.Replay(actions), keep=spie.Keep(paths=[5]))
         np.testing.assert_array_equal(trace.paths[5].next_states, path.next_states)
         np.testing.assert_array_equal(trace.episode_steps, dense.episode_steps)
         found.append(trace.paths[5].bonuses - path.bonuses)
@@ -192,24 +193,25 @@ def test_sparse_bonus_is_the_dense_one_to_the_tolerance(reward):
 
 @pytest.mark.slow
 def test_a_sparse_run_is_the_same_in_any_company():
-    run = {"mdp": MAZE, "steps": 2000, "episodes": 1, "replay": np.random.default_rng(0).integers(4, size=2000)}
+    replay = spie.Replay(np.random.default_rng(0).integers(4, size=2000))
+    run = {"task": MAZE, "steps": 2000, "episodes": 1, "replay": replay}
     agents = [spie.Sarsa(sparse=True, eta=eta, m0=m0) for eta, m0 in ((0.1, 0.0), (0.3, 1.0), (0.3, 0.0))]
-    together = spie.run_sarsa(agents, **run, seeds=3, record=range(3), threads=2)
+    together = spie.run_sarsa(agents, **run, seeds=3, keep=spie.Keep(paths=range(3)), session=spie.Session(threads=2))
     for agent, trace in zip(agents, together, strict=True):
-        alone = agent.run(**run, seeds=[1], record=[1])
+        alone = agent.run(**run, seeds=[1], keep=spie.Keep(paths=[1]))
         np.testing.assert_array_equal(alone.paths[1].bonuses, trace.paths[1].bonuses)
 
 
 @pytest.mark.slow
 def test_large_mdps_are_sparse_unless_told_otherwise_and_keep_no_matrices():
     corridor = spie.grid("S" + 6000 * ".")
-    walk = {"steps": 5999, "episodes": 1, "replay": np.full(5999, RIGHT), "record": [0]}
-    trace = spie.Sarsa(m0=1.0).run(corridor, **walk)
+    path = spie.Keep(paths=[0])
+    trace = spie.Sarsa(m0=1.0).run(corridor, 5999, episodes=1, replay=spie.Replay(np.full(5999, RIGHT)), keep=path)
     # On the way through, M[s] = 1(s) + eta gamma 1(s'): of s' know s and, from the beginning, s' itself.
     np.testing.assert_allclose(trace.paths[0].bonuses, -1, rtol=0, atol=1e-15)
     with pytest.raises(ValueError, match=r"^row-sparse runs keep no M, N; set sparse=False$"):
-        spie.Sarsa().run(corridor, 10, keep="QMN")
+        spie.Sarsa().run(corridor, 10, keep=spie.Keep(tuple("QMN")))
     small = spie.Sarsa(sparse=True, m0=1.0).run(
-        spie.grid("S" + 99 * "."), 99, episodes=1, replay=np.full(99, RIGHT), record=[0]
+        spie.grid("S" + 99 * "."), 99, episodes=1, replay=spie.Replay(np.full(99, RIGHT)), keep=path
     )
     np.testing.assert_array_equal(small.paths[0].bonuses, trace.paths[0].bonuses[:99])

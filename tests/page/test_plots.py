@@ -7,10 +7,13 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgb, to_rgba
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import Normalize, to_rgb, to_rgba
+from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 from numpy.testing import assert_allclose, assert_array_equal
 
+import spie
 from spie import MDP, grid, riverswim, sixarms
 from spie.agents.registry import names
 from spie.cli import main
@@ -243,6 +246,62 @@ def test_values_of_another_size_are_refused():
         plots.state_maps(riverswim(), {"M": np.ones(3)})
 
 
+@pytest.mark.parametrize("name", ["hexgrid", "tree", "t-maze"])
+def test_hexagons_nodes_and_squares_are_filled_alike(name):
+    mdp = spie.task(name)
+    values = np.arange(mdp.n_states, dtype=float)
+    ax = spie.plot.values(mdp, values, norm=Normalize(0, mdp.n_states - 1), bar=False)
+    if ax.images:
+        shown = picture(ax)[tuple(mdp.cells.T)]
+    else:
+        shown = ax.collections[0 if name == "hexgrid" else 1].get_facecolors()
+    assert_allclose(shown, plots.HEAT(values / values.max()))
+
+
+def test_plots_draw_on_the_axes_that_they_are_given_and_return_them():
+    figure = Figure()
+    mdp = spie.hexgrid(3, 3)
+    for ax, draw in zip(
+        figure.subplots(1, 3),
+        [
+            lambda ax: spie.plot.maze(mdp, ax=ax),
+            lambda ax: spie.plot.values(mdp, np.arange(9.0), ax=ax),
+            lambda ax: spie.plot.path(mdp, [0, 1, 2], ax=ax),
+        ],
+        strict=True,
+    ):
+        assert draw(ax) is ax
+    with pytest.raises(ValueError, match=re.escape("values have shape [3], not [9]")):
+        spie.plot.values(mdp, np.ones(3))
+    with pytest.raises(ValueError, match=re.escape("a path is a sequence of states, 0..8")):
+        spie.plot.path(mdp, [0.5])
+
+
+def test_thin_walls_and_one_way_doors_are_drawn():
+    mdp = grid("+-+-+-+\n|S>   |\n+-+ + +\n|   | |\n+-+-+-+")
+    ax = spie.plot.maze(mdp)
+    lines = [c for c in ax.collections if isinstance(c, LineCollection)]
+    assert sorted(len(c.get_segments()) for c in lines) == [1, 2]  # the side of the door; two walls
+    (door,) = (c for c in ax.collections if isinstance(c, PolyCollection))
+    x, y = door.get_paths()[0].vertices[0]
+    assert (x > 0.5, y) == (True, 0)  # its tip points from 0,0 to 0,1
+
+
+def test_maps_of_a_group_share_one_labelled_scale_and_two_colours_meet_at_0():
+    mdp = grid(ROOM)
+    groups = [
+        plots.MapGroup("visits", {"a": np.array([0.0, 1, 2]), "b": np.array([2.0, 3, 4])}),
+        plots.MapGroup("entry", {"c": np.array([-1.0, 0, 0.5])}, diverging=True),
+    ]
+    figure = plots.panel_maps(mdp, groups)
+    shown = {ax.get_title(loc="left"): picture(ax) for ax in figure.axes if ax.images and ax.get_title(loc="left")}
+    assert_allclose(shown["a"][1, 0], shown["b"][0, 0])  # 2 in both
+    assert_allclose(shown["c"][0, 1], plots.DIVERGING(0.5))
+    assert_allclose(shown["c"][0, 0], plots.DIVERGING(0.0))
+    labels = [ax.get_xlabel() for ax in figure.axes if ax.get_xlabel()]
+    assert sorted(labels) == ["entry", "visits"]
+
+
 # diagrams
 
 
@@ -350,9 +409,11 @@ def test_figures_are_saved_by_suffix(tmp_path):
     figure = DRAWINGS["diagram"]()
     plots.save(figure, tmp_path / "a.PNG")
     plots.save(figure, tmp_path / "a.svg")
+    plots.save(figure, tmp_path / "a.pdf")
+    assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
     assert (tmp_path / "a.PNG").read_bytes().startswith(b"\x89PNG")
     assert ElementTree.parse(tmp_path / "a.svg").getroot().tag.endswith("svg")
-    with pytest.raises(ValueError, match=r"a\.jpg: cannot write a picture of this kind.*\.png or \.svg"):
+    with pytest.raises(ValueError, match=r"a\.jpg: cannot write a picture of this kind.*\.png, \.svg or \.pdf"):
         plots.save(figure, tmp_path / "a.jpg")
 
 
@@ -375,8 +436,13 @@ def show(monkeypatch, capsys, tmp_path):
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """What the command has drawn: the arguments of state_maps."""
+    """What the command has drawn: an MDP, its maps by title, and the state with a frame."""
     calls = []
+
+    def panel_maps(mdp, groups, of=None):
+        calls.append((mdp, {title: values for group in groups for title, values in group.maps.items()}, of))
+
+    monkeypatch.setattr(plots, "panel_maps", panel_maps)
     monkeypatch.setattr(plots, "state_maps", lambda mdp, values, of=None: calls.append((mdp, values, of)))
     monkeypatch.setattr(plots, "save", lambda figure, path: None)
     return calls
@@ -408,32 +474,38 @@ def test_show_draws_the_closed_forms_and_the_reward(show, drawn, tmp_path):
     # Two cells: each of four actions moves or bumps, P = [[3, 1], [1, 3]] / 4, so with gamma 1/2
     # M = N = [[5, 1], [1, 5]] / 3. SR-R pays 5/3 - 2 for staying (3 of 4) and 1/3 - 2 for moving: -2/3 on average.
     (tmp_path / "two.txt").write_text("S.")
-    assert show("two.txt", "--gamma", 0.5, "--of", "0,0")[0] == 0
+    code, out, _ = show("two.txt", "--gamma", 0.5, "--of", "0,0", "--panels", "maze,M,F,N,sr-r,sums")
+    assert code == 0
     ((mdp, values, of),) = drawn
     assert (mdp.name, of) == ("two", 0)
     assert values.pop("two") is None
     expected = {
-        "row sums of M": [2, 2],
-        "column sums of M": [2, 2],
-        "column sums of N": [2, 2],
-        "fixed SR-R reward": [-2 / 3, -2 / 3],
         "M[:, s], s = 0,0": [5 / 3, 1 / 3],
-        "F[:, s], s = 0,0": [1, 1 / 5],
         "N[:, s], s = 0,0": [5 / 3, 1 / 3],
+        "F[:, s], s = 0,0": [1, 1 / 5],
     }
     assert list(values) == list(expected)
     for name, numbers in expected.items():
         assert_allclose(values[name], numbers, err_msg=name)
+    assert "fixed SR-R reward is not drawn: -0.6667 in every state\n" in out  # no picture says what a line can
+    assert "column sums of N is not drawn: 2 in every state\n" in out
 
 
 def test_show_respects_the_end_of_an_episode(show, drawn, tmp_path):
     # Cell, goal: nothing follows the goal. From the cell, M = 1 / (1 - gamma 3/4) = 8/5; a step into the goal
     # (1 of 4) pays 0 - 1 and staying pays 8/5 - 8/5 = 0.
     (tmp_path / "two.txt").write_text("SG")
-    assert show("two.txt", "--gamma", 0.5, "--of", 0, "--task", "goal")[0] == 0
+    assert show("two.txt", "--gamma", 0.5, "--of", 0, "--task", "goal", "--panels", "sums,M")[0] == 0
     values = drawn[0][1]
     assert_allclose(values["row sums of M"], [8 / 5, 1])
-    assert_allclose(values["fixed SR-R reward"], [-1 / 4, np.nan])
+    assert_allclose(values["M[:, s], s = 0,0"], [8 / 5, 0])
+
+
+def test_the_fixed_reward_knows_the_end_of_an_episode(show, drawn, tmp_path):
+    (tmp_path / "three.txt").write_text("S.G")
+    assert show("three.txt", "--gamma", 0, "--task", "goal", "--panels", "sr-r")[0] == 0
+    # M is the identity: staying (3 of 4 at the start, 2 of 4 beside the goal) pays 1 - 1, each move 0 - 1
+    assert_allclose(drawn[0][1]["fixed SR-R reward"], [-1 / 4, -1 / 2, np.nan])
 
 
 @pytest.mark.parametrize(
@@ -458,8 +530,8 @@ def test_a_map_in_two_pieces_is_drawn_without_N(show, drawn, tmp_path):
     assert code == 0
     assert "N is not drawn: P has no unique stationary distribution: states 0 and 1 are in two closed classes\n" in out
     names = list(drawn[0][1])
-    assert "column sums of M" in names
-    assert not any("N" in name for name in names)
+    assert any(name.startswith("M[:, s]") for name in names)
+    assert not any("N[" in name for name in names)
 
 
 def test_a_large_maze_is_drawn_as_a_map_alone(show, drawn, tmp_path):
@@ -503,8 +575,8 @@ def test_a_map_that_is_none_is_one_line_and_exit_code_2(show, tmp_path, text, me
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["rivrswim"], 'no environment, map or file "rivrswim"; did you mean "riverswim"?'),
-        (["none.txt"], 'no environment, map or file "none.txt"'),
+        (["rivrswim"], 'no task, map or file "rivrswim"; did you mean "riverswim"?'),
+        (["none.txt"], 'no task, map or file "none.txt"'),
         (["."], ". is a folder; give the text file of a map"),
         (["riverswim", "--task", "goal"], "riverswim has no tasks"),
         (["of-small", "--task", "gaol"], 'no task "gaol"; did you mean "goal"?'),
@@ -513,6 +585,10 @@ def test_a_map_that_is_none_is_one_line_and_exit_code_2(show, tmp_path, text, me
         (["of-small", "--of", "-1"], 'of-small: no state "-1"'),
         (["riverswim", "--of", "6"], 'riverswim: no state "6"; give a number 0..5\n'),
         (["of-small", "--gamma", "1"], "gamma is 1, not in [0, 1)"),
+        (["of-small", "--panels", "M,P"], 'no panel "P". Known: F, M, M-row, N, betweenness, default, eigenvectors'),
+        (["of-small", "--panels", ","], "--panels names nothing to draw; give maze, for example"),
+        (["of-small", "--policy", "best"], 'no policy "best"; give random, or a .npy file of numbers [100, 4]'),
+        (["riverswim", "--no-bumps"], "riverswim has no bumps; --bumps and --no-bumps are for maps"),
         (["of-small", "-o", "map.jpg"], "map.jpg: cannot write a picture of this kind"),
         (["of-small", "-o", "map"], "map: cannot write a picture of this kind"),
         (["of-small", "-o", "no/such/folder/map.png"], "No such file or directory: 'no/such/folder/map.png'"),

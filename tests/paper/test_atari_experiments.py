@@ -1,5 +1,6 @@
 """Scores on Atari within a budget, beside the paper's."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -10,8 +11,10 @@ import spie
 from made_up import SEEDS, fill, played
 from spie.paper import atari, recon, table2
 from spie.paper import published as paper
-from spie.paper.registry import experiment_of, get_experiment
+from spie.paper.claims import judge
+from spie.paper.registry import claims, experiment_of, get_experiment
 from spie.paper.results import Results
+from spie.runs.run import save
 from spie.runs.store import Store
 
 
@@ -80,3 +83,104 @@ def test_a_command_shows_scores_of_games_beside_the_papers_and_no_nan(store, fra
     assert (cell["paper_mean"], cell["verdict"]) == (1530.0, verdict)
     assert cell["measure"] == "mean reward of the last 100 episodes that ended"
     json.dumps(cell, allow_nan=False)
+
+
+# -- Budgets by name, networks by name
+
+
+def test_a_network_can_be_asked_for_at_any_budget():
+    small = get_experiment("table2", network="paper")
+    assert {run.settings.network for run in small.runs(1)} == {"paper"}
+    assert {run.steps for run in small.runs(1)} == {atari.SMALL_TIER // 5}
+    large = get_experiment("table2", 10**8, "nature")
+    assert (large.key, large.options) == ("table2@100000000@network=nature", " --frames 100000000 --network nature")
+    assert {run.settings.network for run in large.runs(1)} == {"nature"}
+    for asked in (small, large):
+        assert [run.id for run in experiment_of(asked.key).runs(1)] == [run.id for run in asked.runs(1)]
+
+
+def test_a_tier_is_a_budget_by_name():
+    minutes, hours, papers = (get_experiment("table2", tier=name) for name in ("minutes", "hours", "paper"))
+    assert minutes.key == "table2"
+    assert (hours.key, hours.frames, hours.seeds, len(hours.runs(2))) == ("table2@tier=hours", 10**6, 2, 8)
+    assert {run.settings.network for run in hours.runs(2)} == {"nature"}
+    by_frames = {run.id for run in get_experiment("table2", 10**6).runs(2)}
+    assert {run.id for run in hours.runs(2)} < by_frames
+    assert (papers.frames, {run.settings.network for run in papers.runs(1)}) == (10**8, {"paper"})
+    assert [run.id for run in experiment_of(hours.key).runs(2)] == [run.id for run in hours.runs(2)]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("table2", {"network": "natur"}, 'no network of table2 "natur"; did you mean "nature"'),
+        ("table2", {"tier": "hour"}, 'no tier of table2 "hour"; did you mean "hours"'),
+        ("table1", {"network": "paper"}, "table1 has no choice of networks; leave out --network"),
+        ("recon", {"tier": "hours"}, "recon has no tiers; leave out --tier"),
+        ("table2", {"tier": "hours", "frames": 5000}, "a tier says how many frames and which network"),
+    ],
+    ids=str,
+)
+def test_an_unknown_network_or_tier_is_one_clear_line(name, options, message):
+    with pytest.raises(ValueError, match=message):
+        get_experiment(name, **options)
+
+
+# -- The claims, on made-up results
+
+
+def stored(store, key, scores, seeds=12, **fields):
+    """Runs of an experiment whose agents score as given, by game and agent, with a spread of 1; others are missing."""
+    store.ask_for(key, seeds)
+    for run in experiment_of(key).runs(seeds):
+        mean = scores.get((run.env, run.agent, run.settings.reconstruction))
+        if mean is not None:
+            rewards = mean + np.resize([-1.0, 1.0], (seeds, 1)) * np.ones(150)
+            trace = played(run.steps, np.full((seeds, 150), run.steps // 150), rewards)
+            save(store, run, dataclasses.replace(trace, **fields), 0.5)
+
+
+def judged(store, name):
+    known = claims()
+    return judge(Results(store), [claim for claim in known if claim.id == name], known)[0]
+
+
+def test_claims_on_atari_are_measured_at_any_budget_and_comparable_only_at_the_papers(store):
+    losses = np.ones((12, 10, 4)) * [2.0, 2 / 1500, 30 / 1500, 2000.0]
+    games = {(game, "dqn-sr", True): 10.0 for game in ("freeway", "venture")}
+    games |= {(game, "dqn-sf-pf", True): 11.0 for game in ("freeway", "venture")}
+    stored(store, "table2", games, losses=losses)
+    like = judged(store, "atari-like-sr")
+    assert [round(part.value, 6) for part in like.parts] == [1.1, 1.1]
+    assert like.verdict == "not run at the paper's budget"
+    assert (
+        "20,000 frames, the paper has 100,000,000, 12 seed(s): not comparable; there it holds in all 2" in like.reason
+    )
+    scales = judged(store, "atari-losses")
+    assert [round(part.value, 6) for part in scales.parts[:3]] == [1.0, 15.0, 1.0]
+    assert [part.outcome for part in scales.parts[:3]] == ["holds", "fails", "holds"]
+
+    stored(store, "table2@100000000", games, losses=losses)
+    assert judged(store, "atari-like-sr").verdict == "reproduced"
+    assert judged(store, "atari-losses").verdict == "partly"
+
+
+def test_the_ablation_is_measured_by_scores_with_and_without(store):
+    game = recon.GAME
+    scores = {(game, "dqn-sf-pf", True): 9.0, (game, "dqn-sf-pf", False): 4.0, (game, "dqn-sr", False): 6.0}
+    stored(store, "recon@100000000", scores)
+    assert judged(store, "atari-reconstruction").verdict == "reproduced"
+    without = judged(store, "atari-without-reconstruction")
+    assert (without.verdict, without.parts[0].value) == ("not reproduced", -2.0)
+
+
+def test_saturation_is_where_the_mean_of_a_hundred_episodes_nears_its_last():
+    rewards = np.concatenate([np.zeros(100), np.full(200, 10.0)])
+    t = played(300, np.full((2, 300), 1), np.stack([rewards, np.zeros(300)]))
+    # a window of 100 holds 90 of the tens after 190 episodes, of 5 frames each
+    assert_array_equal(atari.saturation(t), [950, np.nan])
+
+
+def test_a_learning_curve_is_the_mean_of_the_last_hundred_episodes_by_then():
+    t = played(6, [[2, 2, 2]], [[1.0, 3.0, 8.0]])
+    assert_array_equal(atari.reward_curve(t, np.array([0.0, 10, 19, 20, 30])), [[0, 1, 1, 2, 4]])

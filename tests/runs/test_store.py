@@ -1,5 +1,9 @@
+import json
 import os
+import random
+import shutil
 import sqlite3
+import zlib
 
 import numpy as np
 import pytest
@@ -118,7 +122,7 @@ def test_a_file_of_a_newer_version_is_refused(tmp_path):
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version = 99")
     connection.close()
-    with pytest.raises(StoreError, match=r"newer spie \(its version 99, ours 3\); update spie"):
+    with pytest.raises(StoreError, match=r"newer spie \(its version 99, ours 4\); update spie"):
         Store(path)
 
 
@@ -205,3 +209,218 @@ def test_a_full_disk_loses_nothing_that_was_stored(tmp_path):
         np.testing.assert_array_equal(store.load("a")[1]["visits"], ARRAYS["visits"])
         store._connection.execute("PRAGMA max_page_count = 1000000")
         store.save("b", "trace", {}, {}, 0.0, {"noise": noise})
+
+
+# Damage
+
+
+def rows(path):
+    """Every number of a store, by run and name, with its type and shape."""
+    with Store(path) as store:
+        asked, found = store.asked_for(), {}
+        for run_id in ("a", "b"):
+            if run_id in store:
+                arrays = store.load(run_id)[1]
+                found[run_id] = {name: (x.dtype.str, x.shape, x.tobytes()) for name, x in arrays.items()}
+                found[run_id]["info"] = store.info(run_id)
+        return asked, found
+
+
+@pytest.fixture
+def sound(tmp_path):
+    path = tmp_path / "sound.db"
+    noise = np.random.default_rng(0).normal(size=600)
+    with Store(path) as store:
+        store.ask_for("table1", 12)
+        store.save("a", "trace", {"steps": 5}, {"numpy": "2"}, 0.25, ARRAYS)
+        store.save("b", "scores", {"steps": 6}, {"numpy": "2"}, 0.5, {"values": noise, "seeds": np.arange(600)}, 1.5)
+    return path
+
+
+def test_a_damaged_file_is_refused_in_one_line_or_says_what_it_said_before(sound, tmp_path):
+    whole, before = sound.read_bytes(), rows(sound)
+    rng, refused = random.Random(0), []
+    for case in range(300):
+        path, data = tmp_path / f"{case}.db", bytearray(whole)
+        if case % 10 == 0:
+            del data[rng.randrange(len(data)) :]
+        for _ in range(rng.choice([1, 1, 1, 20])):
+            if data:
+                data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        path.write_bytes(data)
+        try:
+            asked, found = rows(path)
+        except StoreError as error:
+            refused.append((str(path) in str(error), str(error).count("\n")))
+            continue
+        assert asked.items() <= before[0].items(), case  # a row may be lost, and is then run again
+        assert found.items() <= before[1].items(), case
+    assert set(refused) == {(True, 0)}
+    assert len(refused) > 30
+
+
+def change(path, statement, *values):
+    connection = sqlite3.connect(path)
+    connection.execute(statement, values)
+    connection.commit()
+    connection.close()
+
+
+DAMAGE = {
+    "other bits": ("UPDATE arrays SET data = ? WHERE name = 'values'", zlib.compress(bytes(4800))),
+    "no zlib": ("UPDATE arrays SET data = ? WHERE name = 'values'", b"nonsense"),
+    "text": ("UPDATE arrays SET data = 'text' WHERE name = 'values'",),
+    "other byte order": ("UPDATE arrays SET dtype = '>f8' WHERE name = 'values'",),
+    "other type": ("UPDATE arrays SET dtype = '|O' WHERE name = 'values'",),
+    "other shape": ("UPDATE arrays SET shape = '[300, 2]' WHERE name = 'values'",),
+    "a number as shape": ("UPDATE arrays SET shape = 3 WHERE name = 'values'",),
+    "an array less": ("DELETE FROM arrays WHERE name = 'values'",),
+    "another name": ("UPDATE arrays SET name = 'value' WHERE name = 'values'",),
+    "another kind": ("UPDATE runs SET kind = 'trace' WHERE id = 'b'",),
+    "another spec": ("UPDATE runs SET spec = '{\"steps\": 7}' WHERE id = 'b'",),
+    "other times": ("UPDATE runs SET seconds = 9 WHERE id = 'b'",),
+}
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+def test_damage_names_the_run_and_repair_removes_it_and_no_other(sound, spie, how):
+    change(sound, *DAMAGE[how])
+    before = rows_of_a(sound)
+    with Store(sound) as store, pytest.raises(StoreError) as refusal:
+        store.load("b")
+    assert str(refusal.value) == (
+        f"{sound}: the stored run b is damaged; remove it with spie repair --results {sound}, "
+        "then run the same command as before, which runs it again"
+    )
+    code, out, err = spie("repair", "--results", sound)
+    assert (code, out) == (0, "removed b\n1 runs are sound, 1 were damaged\n")
+    assert err == "next: the same commands as before, which run again what is missing\n"
+    with Store(sound) as store:
+        assert "b" not in store
+        assert not store._connection.execute("SELECT count(*) FROM arrays WHERE run = 'b'").fetchone()[0]
+        store.save("b", "scores", {}, {}, 0.0, ARRAYS)
+        store.load("b")
+    assert rows_of_a(sound) == before
+    assert spie("repair", "--results", sound)[1] == "2 runs are sound, 0 were damaged\n"
+
+
+def rows_of_a(path):
+    with Store(path) as store:
+        return [(name, x.tobytes()) for name, x in store.load("a")[1].items()]
+
+
+def test_a_damaged_list_of_experiments_is_named_and_repaired(sound):
+    change(sound, "UPDATE experiments SET seeds = 13")
+    with Store(sound) as store:
+        with pytest.raises(StoreError, match=r"the list of experiments is damaged; mend it with spie repair"):
+            store.asked_for()
+        store.repair()
+        assert store.asked_for() == {}
+
+
+def hostile(path, dtype, shape, data):
+    """A store whose hashes fit what they should not."""
+    with Store(path) as store:
+        array = ("c", "values", dtype, shape, data)
+        store._insert(("c", "scores", "{}", "{}", 0.0, None, "2026-01-01 00:00:00"), [array])
+        return store
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "data"),
+    [
+        ("<f8", "[1]", zlib.compress(bytes(10**8))),  # a bomb: 100 MB where 8 bytes are declared
+        ("<f8", "[10000000000000]", zlib.compress(bytes(8))),
+        ("<f8", "[-1]", zlib.compress(bytes(8))),
+        ("<f8", "[1e3]", zlib.compress(bytes(8))),
+        ("<f8", "[" * 100_000, zlib.compress(bytes(8))),
+        ("O", "[1]", zlib.compress(bytes(8))),
+        ("no type", "[1]", zlib.compress(bytes(8))),
+        ("<f8", "[1]", zlib.compress(bytes(8)) + b"more"),
+        ("<f8", "[1]", zlib.compress(bytes(8))[:-2]),
+    ],
+)
+def test_what_fits_its_hash_and_is_no_array_is_damage_too(tmp_path, dtype, shape, data):
+    path = tmp_path / "r.db"
+    hostile(path, dtype, shape, data)
+    with Store(path) as store, pytest.raises(StoreError, match="the stored run c is damaged"):
+        store.load("c")
+
+
+# Files of others, and of older versions
+
+
+@pytest.mark.parametrize("mode", ["DELETE", "WAL"])
+@pytest.mark.parametrize("version", [0, 2, 3])
+def test_another_programs_database_is_not_touched(tmp_path, mode, version):
+    path = tmp_path / "other.db"
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA journal_mode = {mode}")
+    connection.execute("CREATE TABLE people (name TEXT)")
+    connection.execute(f"PRAGMA user_version = {version}")
+    connection.commit()
+    connection.close()
+    before = path.read_bytes(), sorted(os.listdir(tmp_path))
+    with pytest.raises(StoreError, match="not one of spie's"):
+        Store(path)
+    assert (path.read_bytes(), sorted(os.listdir(tmp_path))) == before
+
+
+def test_a_newer_file_is_not_touched(tmp_path):
+    path = tmp_path / "r.db"
+    saved(path)
+    change(path, "PRAGMA user_version = 99")
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="newer spie"):
+        Store(path)
+    assert path.read_bytes() == before
+
+
+VERSION_2 = """
+CREATE TABLE runs (
+    id TEXT PRIMARY KEY, kind TEXT NOT NULL, spec TEXT NOT NULL, versions TEXT NOT NULL, seconds REAL NOT NULL,
+    stored TEXT NOT NULL DEFAULT (datetime('now'))
+) WITHOUT ROWID;
+CREATE TABLE arrays (
+    run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE, name TEXT NOT NULL, dtype TEXT NOT NULL,
+    shape TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (run, name)
+) WITHOUT ROWID;
+CREATE TABLE experiments (name TEXT PRIMARY KEY, seeds INTEGER NOT NULL) WITHOUT ROWID;
+INSERT INTO runs (id, kind, spec, versions, seconds) VALUES ('a', 'trace', '{"steps": 5}', '{}', 0.25);
+INSERT INTO experiments VALUES ('table1', 20);
+PRAGMA user_version = 2;
+"""
+
+
+def test_a_file_of_version_2_is_brought_up_to_date(tmp_path):
+    path = tmp_path / "r.db"
+    connection = sqlite3.connect(path)
+    connection.executescript(VERSION_2)
+    for name, x in ARRAYS.items():
+        row = ("a", name, x.dtype.str, json.dumps(x.shape), zlib.compress(x.tobytes()))
+        connection.execute("INSERT INTO arrays VALUES (?, ?, ?, ?, ?)", row)
+    connection.commit()
+    connection.close()
+    for _ in range(2):
+        with Store(path) as store:
+            assert store.asked_for() == {"table1": 20}
+            assert store.info("a")["seconds"] == 0.25
+            assert store.info("a")["cpu_seconds"] is None
+            kind, loaded = store.load("a")
+            assert kind == "trace"
+            for name, array in ARRAYS.items():
+                np.testing.assert_array_equal(loaded[name], array)
+            assert {name for (name,) in store._connection.execute("SELECT name FROM sqlite_master")} >= {*module.TABLES}
+            assert store._pragma("application_id") == module.APPLICATION
+
+
+def test_a_new_file_is_known_as_ours_even_where_its_making_was_killed(tmp_path):
+    path = tmp_path / "r.db"
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA application_id = {module.APPLICATION}")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.close()
+    saved(path)
+    shutil.copy(path, tmp_path / "copy.db")
+    with Store(tmp_path / "copy.db") as store:
+        assert "a" in store

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from spie.agents.base import Agent, Keep, Range, Replay, Resources, Seeds, Session, refuse
+from spie.agents.base import Agent, Keep, Range, Replay, Resources, Seeds, Session, check_options, refuse
 from spie.agents.dqn.cost import memory_for
-from spie.agents.dqn.settings import DQNSettings, check_steps, own_bonus
+from spie.agents.dqn.settings import VERSION, DQNSettings, check_steps, own_bonus
 from spie.engine.lanes import seed_array
 from spie.rewards import reward_names
 from spie.tasks.base import ImageTask, Kind, check_kind
@@ -23,7 +23,8 @@ AGENTS: dict[str, dict[str, Any]] = {
     "dqn-constant": {"bonus": "constant"},
     "dqn-count": {"bonus": "count"},
 }
-SECONDS_PER_STEP = {"paper": 0.13, "nature": 0.02, "small": 4.6e-4}  # of one seed, on one core; "small" among 20
+# Of one seed, on one core; "small" among 20.
+SECONDS_PER_STEP = {"paper": 0.13, "nature": 0.02, "small": 5e-4, "minatar": 1e-3}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +33,7 @@ class DQN(DQNSettings, Agent):
 
     kind: ClassVar[Kind] = "images"
     resumable: ClassVar[bool] = True
-    version: ClassVar[int] = 3  # 3: sf-pf is evaluated in double precision, as everywhere else, then rounded
+    version: ClassVar[int] = VERSION
 
     @property
     def name(self) -> str:
@@ -52,7 +53,9 @@ class DQN(DQNSettings, Agent):
         return found | {"own bonus": own} if own else found
 
     def usual_settings(self, task: ImageTask) -> dict[str, Any]:
-        """The paper's settings for games, small ones for the rest."""
+        """The paper's settings for games, small ones for the rest, and MinAtar's network for images of planes."""
+        if task.planes > 1:
+            return {"preset": "small", "network": "minatar"}
         return {"preset": "paper" if task.frame_skip > 1 else "small"}
 
     def tuning_ranges(self, task: ImageTask) -> dict[str, Range]:
@@ -97,6 +100,7 @@ class DQN(DQNSettings, Agent):
         larger network have a folder each in it until they are done. Either goes on where it was stopped.
         """
         check_kind(task, "images", "DQN")
+        check_options(keep, replay, session)
         kept = {f"keep.{name}": value for name, value in vars(keep).items()}
         refuse("DQN", episodes=episodes, replay=replay is not None, **kept)
         check_steps(steps)

@@ -23,6 +23,7 @@ from spie.rewards import FEATURE_QUANTITIES, Reward, get_reward
 __all__ = ["RND", "DeepBonus", "FeatureReward", "Scale", "Surroundings", "Transition", "make_bonus", "register_bonus"]
 
 NORMS = {"l1": 1, "l2": 2}
+PRIOR = 1e-4  # steps
 FLOOR = 1e-8  # below any length that a trained psi or xi has; it keeps the bonus finite
 
 
@@ -54,6 +55,7 @@ class DeepBonus:
     """A bonus of the deep agent: inherit from it, and register the class by `@register_bonus("name")`."""
 
     uses: tuple[str, ...] = ()  # the fields of a `Transition` that it reads, beside the action
+    early: bool = False  # whether it observes and learns from the steps at random before learning starts
 
     def __init__(self, surroundings: Surroundings) -> None:
         self.surroundings = surroundings
@@ -61,6 +63,9 @@ class DeepBonus:
     def compute(self, transition: Transition) -> NDArray[Any]:
         """The raw bonus [L, B], before scale and beta. Learns nothing."""
         raise NotImplementedError
+
+    def observe(self, transition: Transition) -> None:
+        """Steps that were just taken, after `compute`: for statistics of what comes in."""
 
     def learn(self, transition: Transition) -> dict[str, NDArray[Any]]:
         """Learn from the batch of an update; losses to report, by name, one number a lane [L]."""
@@ -175,14 +180,22 @@ class RND:
             errors = self._errors(self._normalised(_tensor(s_next, self.mean)))
         return errors.cpu().numpy().astype(np.float64)
 
-    def learn(self, s_next: ArrayLike | Tensor) -> NDArray[np.float64]:
-        """One step of the predictor on s_next [L, B, *shape]; the error of each lane before it [L]."""
+    def observe(self, s_next: ArrayLike | Tensor) -> None:
+        """Mean and deviation of observations s_next [L, B, *shape] go on with these."""
         s = _tensor(s_next, self.mean)
         self.count += 1
         weight = 1 / self.count
         self.mean.lerp_(s.float().mean(dim=1, keepdim=True).double(), weight)
         self.square.lerp_(s.float().square().mean(dim=1, keepdim=True).double(), weight)
-        errors = self._errors(self._normalised(s)).mean(dim=1)
+
+    def learn(self, s_next: ArrayLike | Tensor) -> NDArray[np.float64]:
+        """`observe` and `train` on the same observations."""
+        self.observe(s_next)
+        return self.train(s_next)
+
+    def train(self, s_next: ArrayLike | Tensor) -> NDArray[np.float64]:
+        """One step of the predictor on s_next [L, B, *shape]; the error of each lane before it [L]."""
+        errors = self._errors(self._normalised(_tensor(s_next, self.mean))).mean(dim=1)
         errors.sum().backward()
         self.optimiser.step()
         return errors.detach().cpu().numpy().astype(np.float64)
@@ -211,9 +224,14 @@ def _tensor(s: ArrayLike | Tensor, like: Tensor) -> Tensor:
 
 
 class Distilled(DeepBonus):
-    """RND of the newest frame; known as "rnd"."""
+    """RND of the newest frame; known as "rnd".
+
+    Statistics of the frames, and the predictor, begin with the steps at random; the statistics are of the frames as
+    they come, the predictor learns from replay.
+    """
 
     uses = ("frame_next",)
+    early = True
 
     def __init__(self, surroundings: Surroundings) -> None:
         settings = surroundings.settings
@@ -232,7 +250,11 @@ class Distilled(DeepBonus):
 
     def learn(self, transition: Transition) -> dict[str, NDArray[Any]]:
         assert transition.frame_next is not None
-        return {"rnd_loss": self.rnd.learn(transition.frame_next)}
+        return {"rnd_loss": self.rnd.train(transition.frame_next)}
+
+    def observe(self, transition: Transition) -> None:
+        assert transition.frame_next is not None
+        self.rnd.observe(transition.frame_next)
 
     def state(self) -> dict[str, Tensor]:
         return self.rnd.state()
@@ -248,16 +270,22 @@ class Scale:
     """The running size of a bonus, each lane's own, and the bonus measured by it.
 
     none: as it is; rms: over its root mean square so far; standard: less its mean so far, over its standard deviation
-    so far, plus an offset.
+    so far, plus an offset; return: over the standard deviation so far of its discounted sum, which runs on through the
+    ends of episodes (Burda et al., 2018).
     """
 
-    def __init__(self, kind: str, lanes: int = 1, offset: float = 0.0) -> None:
-        self.kind, self.offset = kind, offset
+    def __init__(self, kind: str, lanes: int = 1, offset: float = 0.0, envs: int = 1, gamma: float = 0.99) -> None:
+        self.kind, self.offset, self.gamma = kind, offset, gamma
         self.count = 0
         self.mean, self.square = np.zeros(lanes), np.zeros(lanes)
+        self.returns = np.zeros((lanes, envs))  # discounted sums of the bonuses up to now
 
     def observe(self, bonus: NDArray[Any]) -> None:
-        """Raw bonuses [L, B] that were just collected."""
+        """Raw bonuses [L, B] that were just collected; of "return", one an environment."""
+        if self.kind == "return":
+            self.returns *= self.gamma
+            self.returns += bonus
+            bonus = self.returns
         self.count += 1
         self.mean += (bonus.mean(axis=1) - self.mean) / self.count
         self.square += (np.square(bonus).mean(axis=1) - self.square) / self.count
@@ -268,5 +296,11 @@ class Scale:
             return bonus
         if self.kind == "rms":
             return bonus / (np.sqrt(self.square) + FLOOR)[:, None]
-        deviation = np.sqrt(np.maximum(self.square - self.mean**2, 0)) + FLOOR
-        return (bonus - self.mean[:, None]) / deviation[:, None] + self.offset
+        variance = np.maximum(self.square - self.mean**2, 0)
+        if self.kind == "return":  # a variance of 1 counts as much as 10^-4 steps, so that the first step is finite
+            return bonus / np.sqrt(variance + PRIOR / (self.count + PRIOR))[:, None]
+        return (bonus - self.mean[:, None]) / (np.sqrt(variance) + FLOOR)[:, None] + self.offset
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What changes beside the count, for a checkpoint."""
+        return {"mean": self.mean, "square": self.square, "returns": self.returns}

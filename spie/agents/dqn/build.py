@@ -10,11 +10,12 @@ import torch
 from spie.agents.dqn.bonuses import Scale, Surroundings, make_bonus
 from spie.agents.dqn.hardware import check_bf16, device_of, keep_memory
 from spie.agents.dqn.learner import Learner
-from spie.agents.dqn.networks import Network, architecture
+from spie.agents.dqn.networks import Network, NetworkOptions, architecture
 from spie.agents.dqn.optimisers import Adam, RMSprop
 from spie.agents.dqn.parts import Parts
 from spie.agents.dqn.replay import FrameReplay
 from spie.agents.dqn.settings import DQNSettings
+from spie.tasks import vector
 from spie.tasks.gymnasium import image_shape
 
 
@@ -42,19 +43,7 @@ def build(
     bonus = make_bonus(Surroundings(settings, shape, [int(word[2]) for word in words], device, tiled=True))
     uses = () if bonus is None else bonus.uses
     heads = [head for head, use in (("psi", "psi"), ("xi", "xi_next")) if use in uses]
-    online, target = (
-        Network(
-            (settings.stack, *shape),
-            int(env.single_action_space.n),
-            architecture(settings.network),
-            [torch.Generator().manual_seed(int(word[1])) for word in words],
-            heads=heads,
-            decoder=settings.reconstruction,
-            psi_actions=settings.psi == "state-action",
-            tiled=True,
-        ).to(device)
-        for _ in range(2)
-    )
+    online, target = (_network(settings, env, shape, heads, words).to(device) for _ in range(2))
     target.decoder = None
     target.requires_grad_(False)
     on_disk = folder if settings.replay_on_disk else None
@@ -65,7 +54,7 @@ def build(
         target=target,
         optimiser=_optimiser(settings, online),
         bonus=bonus,
-        scale=Scale(settings.scale, len(seeds), settings.offset),
+        scale=Scale(settings.scale, len(seeds), settings.offset, envs, settings.gamma_bonus),
         replays=[FrameReplay(settings.replay, shape, **replay) for _ in seeds],
         rngs=[np.random.default_rng(int(word[0])) for word in words],
         device=device,
@@ -76,6 +65,25 @@ def build(
     frames, info = env.reset(seed=of_envs)
     learner.begin(frames, info, np.ones(env.num_envs, np.bool_))
     return learner
+
+
+def _network(
+    settings: DQNSettings, env: Any, shape: tuple[int, int], heads: Sequence[str], words: Sequence[Any]
+) -> Network:
+    options = NetworkOptions(
+        settings.relu_features, settings.deconv_relu, settings.value_heads == "two", vector.planes(env)
+    )
+    return Network(
+        (settings.stack, *shape),
+        int(env.single_action_space.n),
+        architecture(settings.network),
+        [torch.Generator().manual_seed(int(word[1])) for word in words],
+        heads=heads,
+        decoder=settings.reconstruction,
+        psi_actions=settings.psi == "state-action",
+        tiled=True,
+        options=options,
+    )
 
 
 def _optimiser(settings: DQNSettings, network: Network) -> RMSprop | Adam:

@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spie.files import sync_folder
+from spie.agents.dqn.folder import check_hash
+from spie.files import json_hash, sync_folder
 
 FORMAT = 1
 KEPT = 2
@@ -70,7 +71,7 @@ def save(folder: Path, step: int, checkpoint: Checkpoint, frames: Path) -> Path:
         names[f"{i}.npy"] = name
         files[f"{i}.npy"] = _describe(aside / f"{i}.npy")
     manifest = {"format": FORMAT, "files": files, "arrays": names, "values": checkpoint.values}
-    _write(aside / "manifest.json", json.dumps(manifest).encode())
+    _write(aside / "manifest.json", json.dumps(manifest | {"sha256": json_hash(manifest)}).encode())
     sync_folder(aside)
     if path.exists():  # the same step once more, after a resume
         shutil.rmtree(path)
@@ -128,6 +129,10 @@ def read_manifest(path: Path) -> dict[str, Any]:
         kind = "a newer spie" if newer else "something else than spie"
         line = f"{path} was written by {kind} (format {version!r}, ours is {FORMAT}); update spie"
         raise NewerError(line) if newer else CheckpointError(line)
+    try:
+        check_hash(manifest, {"format", "files", "arrays", "values"})
+    except (ValueError, AttributeError) as error:
+        raise CheckpointError(f"{path} is damaged: its manifest does not fit its hash") from error
     return dict(manifest)
 
 

@@ -11,7 +11,7 @@ from spie.engine.lanes import check_memory
 from spie.tasks.base import ImageTask
 from spie.tasks.gymnasium import image_shape
 
-PARAMETERS = {"paper": 26.4e6, "nature": 6.6e6, "small": 0.2e6}
+PARAMETERS = {"paper": 26.4e6, "nature": 6.6e6, "small": 0.2e6, "minatar": 0.5e6}
 
 
 def memory_for(settings: DQNSettings, shape: tuple[int, int], steps: int) -> int:

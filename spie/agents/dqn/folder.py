@@ -9,14 +9,16 @@ tensorboard/   the curves
 
 import dataclasses
 import json
+import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spie.agents.dqn.settings import DQNSettings
-from spie.files import write_whole
+from spie.agents.dqn.settings import VERSION, DQNSettings
+from spie.files import json_hash, write_whole
 from spie.tasks import registry
 from spie.tasks.base import ImageTask
 
@@ -34,6 +36,7 @@ class FolderSpec:
     steps: int
     seed: int
     threads: int
+    version: int = VERSION  # of the agent
 
     @classmethod
     def of(
@@ -53,28 +56,59 @@ def check_new(folder: Path) -> None:
 
 
 def write_run(folder: Path, spec: FolderSpec) -> None:
-    write_whole(folder / "run.json", json.dumps({"format": FORMAT} | dataclasses.asdict(spec), indent=1))
+    values = {"format": FORMAT} | dataclasses.asdict(spec)
+    write_whole(folder / "run.json", json.dumps(values | {"sha256": json_hash(values)}, indent=1))
 
 
 def read_run(folder: Path) -> FolderSpec:
     """What run.json says; ValueError, in one line, where there is none, or none that can be used."""
     path = folder / "run.json"
+    refuse_links(folder)
     try:
         run = json.loads(path.read_bytes())
         _check_format(folder, run)
+        check_hash(run, {"format", *(field.name for field in dataclasses.fields(FolderSpec))})
         kinds = {"task": str, "digest": str, "recipe": list | None, "settings": dict, "steps": int, "seed": int}
         for name, kind in (kinds | {"threads": int}).items():
             if not isinstance(run[name], kind):
                 raise ValueError(f"{name} is {run[name]!r}")
         recipe = None if run["recipe"] is None else (str(run["recipe"][0]), dict(run["recipe"][1]))
         found = {name: run[name] for name in ("task", "digest", "steps", "seed", "threads")}
-        return FolderSpec(recipe=recipe, settings=DQNSettings(**run["settings"]), **found)
+        version = int(run.get("version", 3))  # the last that did not write it
+        return FolderSpec(recipe=recipe, settings=DQNSettings(**run["settings"]), version=version, **found)
     except FileNotFoundError as error:
         raise ValueError(f"{folder} is not a run of spie: it has no run.json; start one with spie train") from error
     except _OtherFormat as error:
         raise ValueError(str(error)) from None
-    except (ValueError, TypeError, KeyError, IndexError) as error:
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         raise ValueError(f"{path} cannot be read ({error}); start the run anew with spie train") from error
+
+
+def refuse_links(folder: Path) -> None:
+    """A folder from elsewhere may not lead out of itself: what is written to or removed lies in it."""
+    for root, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = Path(root, name)
+            status = path.lstat()
+            plain = stat.S_ISDIR(status.st_mode) or (stat.S_ISREG(status.st_mode) and status.st_nlink == 1)
+            if not plain and not path.is_mount():
+                raise ValueError(f"{path} is a link, or no plain file; a run's folder may hold none, so remove it")
+
+
+def check_hash(values: dict[str, Any], usual: set[str]) -> None:
+    """ValueError where values do not fit the "sha256" among them; usual: what older files, without it, may have."""
+    values = dict(values)
+    found = values.pop("sha256", None)
+    if not values.keys() <= usual if found is None else json_hash(values) != found:
+        raise ValueError("it is damaged: it does not fit its hash")
+
+
+def check_version(folder: Path, spec: FolderSpec) -> None:
+    """Refuse to go on with a run of another version of the agent: half of it would be of the one, half of the other."""
+    if spec.version != VERSION:
+        older = " (before equation 15 was mended)" if spec.version < 4 else ""
+        line = f"{folder} was made by version {spec.version} of the deep agent{older}, ours is {VERSION}"
+        raise ValueError(f"{line}; it cannot go on: start anew with spie train and another --out")
 
 
 class _OtherFormat(Exception):

@@ -7,8 +7,6 @@ import math
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,25 +15,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spie.agents.dqn import losses
+from spie.agents.dqn.batch import UpdateBatch
 from spie.agents.dqn.bonuses import DeepBonus, Transition
 from spie.agents.dqn.networks import tiles
-from spie.agents.dqn.parts import Parts
-from spie.agents.dqn.settings import DQNSettings
+from spie.agents.dqn.parts import Episode, Parts
+from spie.agents.dqn.settings import LOSSES, DQNSettings
 from spie.tasks import vector
 
+TENTHS = 10  # of a run, by which the size of the losses is kept
 _OF_TARGET = {"phi", "phi_next", "psi", "xi_next"}  # what theta^- computes of a transition
-
-
-@dataclass(frozen=True)
-class Episode:
-    """An episode that just ended."""
-
-    lane: int
-    env: int
-    step: int  # of the lane, when it ended
-    reward: float  # extrinsic, undiscounted, before clipping
-    length: int
-    terminal: bool  # False: truncated
 
 
 class Learner:
@@ -63,10 +51,14 @@ class Learner:
         self.step = 0  # of each lane; one of every environment of a lane at a time
         self.updates = 0
         self.stacks = np.zeros((*shape, settings.stack, *self.replays[0].shape), np.uint8)
+        self.starts = np.zeros_like(self.stacks)  # the first states of these episodes
         self.phi: Tensor | None = None  # phi(s; theta^-) of the current states, where the bonus needs it
         self.reward = np.zeros(shape)  # of the episodes so far
         self.length = np.zeros(shape, np.int64)
-        self.total_bonus = np.zeros(self.lanes)  # raw, of all steps that were collected
+        self.total_bonus = np.zeros(self.lanes)  # raw, of all steps that were paid one
+        self.first_reward = np.full(self.lanes, -1, np.int64)  # step of the first reward other than 0; -1: none yet
+        self.loss_sums = np.zeros((self.lanes, TENTHS, len(LOSSES)))  # of the updates of each tenth of the run
+        self.loss_counts = np.zeros(TENTHS, np.int64)
         self.recent: dict[str, deque[float]] = {}  # what there is to report
 
     # -- update
@@ -80,20 +72,19 @@ class Learner:
         """Frames in 0 ... 1."""
         return torch.from_numpy(frames).to(self.device).float().mul_(1 / 255)
 
+    def _sampled(self, finished: bool) -> UpdateBatch:
+        """A batch of every lane."""
+        batches = [
+            replay.sample(self.settings.batch, rng, finished=finished)
+            for replay, rng in zip(self.replays, self.rngs, strict=True)
+        ]
+        return UpdateBatch(batches, self.images(np.stack([batch.frames for batch in batches])), self.device)
+
     def update(self) -> None:
         """One step of the optimiser on a batch, theta; then theta^- where it follows at every update."""
-        cfg = self.settings
-        batches = [
-            r.sample(cfg.batch, rng, finished=cfg.mmc > 0) for r, rng in zip(self.replays, self.rngs, strict=True)
-        ]
-
-        def stacked(name: str) -> Tensor:
-            return torch.from_numpy(np.stack([getattr(batch, name) for batch in batches])).to(self.device)
-
-        frames = self.images(np.stack([batch.frames for batch in batches]))  # [L, B, stack + 1, H, W]
-        s, s_next = frames[:, :, :-1], frames[:, :, 1:]
-        a, discount = stacked("action"), stacked("discount")
-        online, target = self.online, self.target
+        cfg, online, target = self.settings, self.online, self.target
+        batch = self._sampled(finished=cfg.mmc > 0)
+        s, s_next, a, discount = batch.s, batch.s_next, batch["action"], batch["discount"]
 
         # theta^-: one pass over s and s' together
         with torch.no_grad(), self.precision():
@@ -101,25 +92,22 @@ class Learner:
                 phi_target, phi_next = target.phi(torch.cat([s, s_next], dim=1)).split(cfg.batch, dim=1)
             else:
                 phi_target, phi_next = None, target.phi(s_next)
-            q_next = target.q(phi_next).float()
-        seen, r = None, stacked("total")
+            q_next = target.values(phi_next)
+        seen, r = None, batch["total"]
         if self.bonus is not None and (self.bonus_learns or cfg.bonus_at == "sampling"):
-            states = np.stack([batch.state for batch in batches])
-            seen = self._transition(a, phi_target, phi_next, s_next[:, :, -1], states)
+            seen = self._transition(a, phi_target, phi_next, s_next[:, :, -1], batch.array("state"))
         if seen is not None and cfg.bonus_at == "sampling":
-            r = self._paid_now(stacked("reward").cpu().numpy(), seen)
+            r = self._paid_now(batch.array("reward"), seen)
 
-        # theta: one pass over s. The PF head reads phi(s') of theta^-; no gradient would go past phi anyway.
-        found: dict[str, Tensor] = {}
+        # theta: one pass over s, and one over s' without gradient, for the PF head alone
         with self.precision():
             phi = online.phi(s)
-            q = online.q(phi).float().gather(2, a.unsqueeze(-1)).squeeze(-1)
-            delta_td = losses.td_error(q, r, q_next, cfg.gamma, discount)
-            delta_mc = stacked("value") - q if cfg.mmc else delta_td
-            found["q"] = losses.q_loss(delta_td, delta_mc, cfg.mmc, cfg.loss == "huber")
-            found |= self._head_losses(phi, a, phi_target, phi_next, q_next, discount)
+            q = online.values(phi).gather(2, a[:, :, None, None].expand(-1, -1, 1, q_next.shape[-1])).squeeze(2)
+            found = {"q": self._q_loss(q, q_next, r, batch)}
+            best = self.preferred(q_next).argmax(dim=-1)
+            found |= self._head_losses(s_next, phi, a, (phi_target, phi_next), best, discount)
             if online.decoder is not None:
-                found["recon"] = losses.reconstruction_loss(frames[:, :, -1], online.decoder(phi, a).float())
+                found["recon"] = losses.reconstruction_loss(s_next[:, :, -1], online.decoder(phi, a).float())
             weights = {"q": cfg.w_q, "sf": cfg.w_sf, "pf": cfg.w_pf, "recon": cfg.w_recon}
             loss = losses.total_loss(found, weights)
         loss.sum().backward()
@@ -127,31 +115,74 @@ class Learner:
         self.updates += 1
         if cfg.target == "polyak":
             self._follow(cfg.polyak)
-        if self.bonus is not None and self.bonus_learns and seen is not None:
-            for name, of_bonus in self.bonus.learn(seen).items():
-                self._note(name, of_bonus)
-        self._report(found, loss, q)
+        if self.bonus_learns and seen is not None:
+            self._learn_bonus(seen)
+        self._report(found, loss, q[..., 0])
+
+    def _q_loss(self, q: Tensor, q_next: Tensor, r: Tensor, batch: UpdateBatch) -> Tensor:
+        """Eq. 17, of values q [L, B, heads] and q_next [L, B, A, heads] of theta^-."""
+        cfg, discount = self.settings, batch["discount"]
+        huber = cfg.loss == "huber"
+        if q.shape[-1] == 1:
+            delta_td = losses.td_error(q[..., 0], r, q_next[..., 0], cfg.gamma, discount)
+            delta_mc = batch["value"] - q[..., 0] if cfg.mmc else delta_td
+            return losses.q_loss(delta_td, delta_mc, cfg.mmc, huber)
+        with torch.no_grad(), self.precision():
+            q_start = self.target.values(self._look(self.starts))
+        ahead, at_start = (_greedy(values, self.preferred(values)) for values in (q_next, q_start))
+        bonus = torch.from_numpy(self.scale(batch.array("bonus")).astype(np.float32)).to(self.device)
+        deltas = losses.two_head_errors(q, r, bonus, ahead, at_start, (cfg.gamma, cfg.gamma_bonus), discount)
+        return losses.q_loss(deltas[0], deltas[0], 0.0, huber) + losses.q_loss(deltas[1], deltas[1], 0.0, huber)
+
+    def preferred(self, values: Tensor) -> Tensor:
+        """What the agent goes by [L, n, A], of values [L, n, A, heads]: of rewards, plus beta times that of bonuses."""
+        return values[..., 0] if values.shape[-1] == 1 else values[..., 0] + self.settings.beta * values[..., 1]
 
     def _head_losses(
-        self, phi: Tensor, a: Tensor, phi_target: Any, phi_next: Tensor, q_next: Tensor, discount: Tensor
+        self, s_next: Tensor, phi: Tensor, a: Tensor, of_target: tuple[Any, Tensor], best: Tensor, discount: Tensor
     ) -> dict[str, Tensor]:
-        """The losses of the SF and PF heads, of those that there are."""
-        cfg, found = self.settings, {}
+        """Losses of the heads that there are. of_target: phi(s), phi(s') of theta^-. best: the actions after s'."""
+        cfg, found, (phi_target, phi_next) = self.settings, {}, of_target
         if self.online.psi is not None and self.target.psi is not None:
             with torch.no_grad():
-                psi_next = self.target.psi(phi_next, q_next.argmax(dim=-1)).float()
+                psi_next = self.target.psi(phi_next, best).float()
             psi = self.online.psi(phi, a).float()
-            found["sf"] = losses.sf_loss(phi_target, psi, psi_next, cfg.gamma_sr, discount)
+            first = phi_target if cfg.sf_start == "s" else phi_next
+            found["sf"] = losses.sf_loss(first, psi, psi_next, cfg.gamma_sr, discount)
         if self.online.xi is not None and self.target.xi is not None:
             with torch.no_grad():
                 xi = self.target.xi(phi_target).float()
-            found["pf"] = losses.pf_loss(phi_next, xi, self.online.xi(phi_next).float(), cfg.gamma_pr)
+                read = self.online.phi(s_next) if cfg.pf_reads == "online" else phi_next
+            found["pf"] = losses.pf_loss(phi_next, xi, self.online.xi(read).float(), cfg.gamma_pr)
         return found
+
+    def _learn_bonus(self, seen: Transition) -> None:
+        assert self.bonus is not None
+        for name, of_bonus in self.bonus.learn(seen).items():
+            self._note(name, of_bonus)
+
+    def _learn_early(self, before: int) -> None:
+        """Updates of a bonus that learns while actions are still drawn at random."""
+        every = self.settings.train_every
+        if not all(replay.ready() for replay in self.replays):
+            return
+        for _ in range(self.step // every - before // every):
+            batch = self._sampled(finished=False)
+            phi = phi_next = None
+            if self.uses & _OF_TARGET:
+                with torch.no_grad(), self.precision():
+                    phi, phi_next = self.target.phi(batch.s), self.target.phi(batch.s_next)
+            frame_next = batch.s_next[:, :, -1]
+            self._learn_bonus(self._transition(batch["action"], phi, phi_next, frame_next, batch.array("state")))
 
     def _report(self, found: Mapping[str, Tensor], loss: Tensor, q: Tensor) -> None:
         """Note the losses of an update; ValueError where they are no longer finite."""
+        tenth = min(TENTHS * self.step // self.steps, TENTHS - 1)
+        self.loss_counts[tenth] += 1
         for name, value in found.items():
-            self._note(f"{name}_loss", value.detach().cpu().numpy())
+            values = value.detach().cpu().numpy()
+            self._note(f"{name}_loss", values)
+            self.loss_sums[:, tenth, LOSSES.index(name)] += values
         mean_loss = float(loss.detach().mean())
         if not math.isfinite(mean_loss):
             s = self.settings
@@ -196,18 +227,39 @@ class Learner:
             visits = np.maximum(np.take_along_axis(self.visits, states, axis=1), 1)
         return Transition(a, frame_next, phi, phi_next, psi, xi_next, visits)
 
+    @property
+    def pays(self) -> bool:
+        """Whether a step that is taken now is paid a bonus: not while actions are drawn at random, by default."""
+        s = self.settings
+        return self.bonus is not None and (s.bonus_from == "start" or self.step >= s.learning_starts)
+
     def collected_bonus(
         self, a: NDArray[np.int64], next_stacks: NDArray[np.uint8], states: NDArray[np.int64]
     ) -> NDArray[Any]:
         """The raw bonus [L, n] of a step from the current states; 0 where there is none. Learns nothing."""
         if self.bonus is None:
             return np.zeros(a.shape)
+        return self.bonus.compute(self._arrival(a, next_stacks, states))
+
+    def _bonus_of_step(
+        self, paid: bool, a: NDArray[np.int64], next_stacks: NDArray[np.uint8], states: NDArray[np.int64]
+    ) -> NDArray[Any]:
+        """The same of a step that is learned from; what is not paid is 0."""
+        if self.bonus is None or not (paid or self.bonus.early):
+            return np.zeros(a.shape)
+        seen = self._arrival(a, next_stacks, states)
+        bonus = self.bonus.compute(seen) if paid else np.zeros(a.shape)
+        self.bonus.observe(seen)
+        return bonus
+
+    def _arrival(self, a: NDArray[np.int64], next_stacks: NDArray[np.uint8], states: NDArray[np.int64]) -> Transition:
+        """What the bonus uses of a step from the current states; phi(s') is kept for the next one."""
         phi_next = self._look(next_stacks) if self.uses & _OF_TARGET else None
         frame_next = self.images(next_stacks[:, :, -1]) if "frame_next" in self.uses else None
         action = torch.from_numpy(a).to(self.device)
-        bonus = self.bonus.compute(self._transition(action, self.phi, phi_next, frame_next, states))
+        seen = self._transition(action, self.phi, phi_next, frame_next, states)
         self.phi = phi_next
-        return bonus
+        return seen
 
     def _paid_now(self, reward: NDArray[Any], seen: Transition) -> Tensor:
         """Rewards of a batch with the bonus as it is now, not as it was when they were collected."""
@@ -217,18 +269,19 @@ class Learner:
             self.scale.observe(bonus)
         return torch.from_numpy(self.pay(reward, bonus)).to(self.device)
 
-    def pay(self, reward: NDArray[Any], bonus: NDArray[Any]) -> NDArray[np.float32]:
+    def pay(self, reward: NDArray[Any], bonus: NDArray[Any] | None) -> NDArray[np.float32]:
         """What the agent learns from [L, B]: reward + beta bonus, clipped before and after the sum."""
         limit = 1 if self.settings.clip else np.inf
         total = np.clip(reward, -limit, limit)
-        if self.bonus is not None:
+        if bonus is not None and self.bonus is not None and self.settings.value_heads == "one":
             total = np.clip(total + self.settings.beta * self.scale(bonus), -limit, limit)
         return np.asarray(total, np.float32)
 
     @property
     def _observes(self) -> bool:
         """Whether the bonuses that are collected are those that are paid, and so measured by the scale."""
-        return self.bonus is not None and (self.settings.bonus_at == "collection" or self.settings.mmc > 0)
+        s = self.settings
+        return self.bonus is not None and (s.bonus_at == "collection" or s.mmc > 0 or s.scale == "return")
 
     def _look(self, stacks: NDArray[np.uint8]) -> Tensor:
         """phi(s; theta^-) of stacks [L, n, stack, H, W]."""
@@ -252,7 +305,7 @@ class Learner:
         if random.all():
             return actions
         with torch.no_grad(), self.precision():
-            q = self.online.q(self.online.phi(self.images(stacks)))
+            q = self.preferred(self.online.values(self.online.phi(self.images(stacks))))
         return np.where(random, actions, q.argmax(dim=-1).cpu().numpy())
 
     # -- loop
@@ -261,6 +314,7 @@ class Learner:
         """Episodes begin in the environments marked `fresh` [L n]."""
         where = fresh.reshape(self.lanes, self.envs)
         self.stacks[where] = tiles(frames[fresh], self.online.encoder.tile)[:, None]
+        self.starts[where] = self.stacks[where]
         self.reward[where] = 0
         self.length[where] = 0
         self.count(info, where)
@@ -293,7 +347,7 @@ class Learner:
 
     def advance(self) -> list[Episode]:
         """One step of every environment, stored, and the updates that are due."""
-        random = self.step < self.settings.learning_starts
+        random, paid = self.step < self.settings.learning_starts, self.pays
         a = self.act(self.stacks, 1.0 if random else self.epsilon, self.rngs)
         frames, rewards, terminated, truncated, info = self.env.step(a.ravel())
         before = self.step
@@ -304,28 +358,39 @@ class Learner:
         states = self.count(info, np.ones(shape, np.bool_))
         frames = tiles(frames, self.online.encoder.tile).reshape(*shape, 1, *frames.shape[1:])
         next_stacks = np.concatenate([self.stacks[:, :, 1:], frames], axis=2)
-        bonus = self.collected_bonus(a, next_stacks, states)
-        self._store(a, r, bonus, terminal, states)
+        bonus = self._bonus_of_step(paid, a, next_stacks, states)
+        self._store(a, r, bonus, terminal, states, paid)
         self.stacks = next_stacks
+        self.first_reward[(self.first_reward < 0) & (r != 0).any(axis=1)] = self.step
         self.reward += r
         self.length += 1
         episodes = self._end(over, terminal) if over.any() else []
         if self.step >= self.settings.learning_starts:
             self._update_all(before)
+        elif self.bonus is not None and self.bonus.early:
+            self._learn_early(before)
+        if self.pays and not paid:
+            self.look_again()
         return episodes
 
     def _store(
-        self, a: NDArray[np.int64], r: NDArray[Any], bonus: NDArray[Any], terminal: NDArray[Any], states: NDArray[Any]
+        self,
+        a: NDArray[np.int64],
+        r: NDArray[Any],
+        bonus: NDArray[Any],
+        terminal: NDArray[Any],
+        states: NDArray[Any],
+        paid: bool,
     ) -> None:
         """Steps [L, n] that were just taken, to the replays and to the books."""
         self.total_bonus += bonus.sum(axis=1, dtype=np.float64)
-        if self._observes:
+        if paid and self._observes:
             self.scale.observe(bonus)
             self._note("bonus", bonus)
             self._note("scaled_bonus", self.settings.beta * self.scale(bonus))
             if self.n_states:
                 self._note("log_visits", np.log(np.take_along_axis(self.visits, states, axis=1)))
-        total = self.pay(r, bonus)
+        total = self.pay(r, bonus if paid else None)
         for lane, replay in enumerate(self.replays):
             for env in range(self.envs):
                 replay.add(
@@ -358,7 +423,7 @@ class Learner:
         truncated = over & ~terminal
         if self.settings.mmc and truncated.any():  # what would have come after a time limit
             with torch.no_grad(), self.precision():
-                q = self.target.q(self._look(self.stacks)).float().amax(dim=-1)
+                q = self.target.values(self._look(self.stacks))[..., 0].amax(dim=-1)
             value = np.where(truncated, q.cpu().numpy(), 0)
         episodes = []
         for lane, env in np.argwhere(over).tolist():
@@ -375,74 +440,8 @@ class Learner:
         if under_way.any():
             self._end(under_way, np.zeros_like(under_way))
 
-    # -- checkpoints: all that changes
 
-    def weights(self) -> dict[str, NDArray[Any]]:
-        """Weights of both networks, of the optimiser, of the bonus."""
-        parts: dict[str, Mapping[str, Tensor]] = {
-            "online": self.online.state_dict(),
-            "target": self.target.state_dict(),
-            "optimiser": self.optimiser.state(),
-            "bonus": {} if self.bonus is None else self.bonus.state(),
-        }
-        tensors = {f"{part}.{name}": p for part, of_part in parts.items() for name, p in of_part.items()}
-        return {name: p.detach().cpu().numpy() for name, p in tensors.items()}
-
-    def load_weights(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """The inverse of `weights`."""
-        parts: dict[str, dict[str, Tensor]] = {"online": {}, "target": {}, "bonus": {}, "optimiser": {}}
-        for name, array in arrays.items():
-            part, _, rest = name.partition(".")
-            parts[part][rest] = torch.tensor(array)
-        self.online.load_state_dict(parts["online"])
-        self.target.load_state_dict(parts["target"])
-        self.optimiser.load(parts["optimiser"])
-        if self.bonus is not None:
-            self.bonus.load(parts["bonus"])
-
-    def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """All but the weights and the frames: arrays, and plain values."""
-        arrays = {name: getattr(self, name) for name in _ARRAYS}
-        arrays |= {"scale.mean": self.scale.mean, "scale.square": self.scale.square}
-        if self.phi is not None:
-            arrays["phi"] = self.phi.cpu().numpy()
-        values: dict[str, Any] = {"step": self.step, "updates": self.updates, "scale": self.scale.count}
-        values["random"] = [rng.bit_generator.state for rng in self.rngs]
-        values["replays"] = []
-        for lane, replay in enumerate(self.replays):
-            replay_arrays, replay_values = replay.fields()
-            arrays |= {f"replay{lane}.{name}": array for name, array in replay_arrays.items()}
-            values["replays"].append(replay_values)
-        if self.env_is_saved:
-            arrays |= {f"env.{name}": array for name, array in self.env.get_state().items()}
-        return arrays, values
-
-    def restore(
-        self,
-        arrays: Mapping[str, NDArray[Any]],
-        values: Mapping[str, Any],
-        frames: Path,
-        segments: Sequence[Sequence[Mapping[str, Any]]],
-    ) -> None:
-        """The inverse of `state`, with the frames from the folder `frames`, lane by lane."""
-        for name in _ARRAYS:
-            getattr(self, name)[...] = arrays[name]
-        self.scale.mean[...], self.scale.square[...] = arrays["scale.mean"], arrays["scale.square"]
-        self.scale.count, self.step, self.updates = (int(values[name]) for name in ("scale", "step", "updates"))
-        if self.phi is not None:
-            self.phi.copy_(torch.from_numpy(arrays["phi"]))
-        for rng, state in zip(self.rngs, values["random"], strict=True):
-            rng.bit_generator.state = state
-        for lane, replay in enumerate(self.replays):
-            prefix = f"replay{lane}."
-            fields = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-            replay.restore(fields, values["replays"][lane], frames, segments[lane])
-        if self.env_is_saved:
-            self.env.set_state({name[4:]: array for name, array in arrays.items() if name.startswith("env.")})
-        else:
-            self.end_episodes()
-            frames_now, info = self.env.reset()
-            self.begin(frames_now, info, np.ones(self.env.num_envs, np.bool_))
-
-
-_ARRAYS = ("stacks", "reward", "length", "visits", "first_visit", "total_bonus")
+def _greedy(values: Tensor, preferred: Tensor) -> Tensor:
+    """Values [L, n, A, heads] of the action that is preferred: [L, n, heads]."""
+    best = preferred.argmax(dim=-1)[..., None, None]
+    return values.gather(2, best.expand(-1, -1, 1, values.shape[-1])).squeeze(2)

@@ -26,6 +26,25 @@ def td_error(q: Tensor, r: Tensor, q_next: Tensor, gamma: float, discount: Tenso
     return r + gamma * discount * q_next.amax(dim=-1) - q
 
 
+def two_head_errors(
+    q: Tensor,
+    r: Tensor,
+    bonus: Tensor,
+    ahead: Tensor,
+    at_start: Tensor,
+    gammas: tuple[float, float],
+    discount: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """TD errors of rewards and of bonuses, where each has values of its own (Burda et al., 2018).
+
+    Rewards end with an episode; bonuses go on with the next one. q, ahead [L, B, 2]: values of (s, a) and of the best
+    action in s'; at_start [L, n, 2]: of the best action in states where episodes begin.
+    """
+    next_episode = at_start[..., 1].mean(dim=1, keepdim=True).expand_as(discount)
+    after = torch.where(discount == 0, next_episode, ahead[..., 1])
+    return r + gammas[0] * discount * ahead[..., 0] - q[..., 0], bonus + gammas[1] * after - q[..., 1]
+
+
 def q_loss(delta_td: Tensor, delta_mc: Tensor, mmc: float, huber: bool = False) -> Tensor:
     """E[((1 - mmc) delta_TD + mmc delta_MC)^2]  (eq. 17). Huber: the square turns into a line at an error of 1."""
     delta = (1 - mmc) * delta_td + mmc * delta_mc if mmc else delta_td

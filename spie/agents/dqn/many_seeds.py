@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from spie.agents.dqn.build import build
 from spie.agents.dqn.cost import check_fits
 from spie.agents.dqn.hardware import on_threads
-from spie.agents.dqn.learner import Episode, Learner
+from spie.agents.dqn.learner import Learner
+from spie.agents.dqn.parts import Episode
 from spie.agents.dqn.settings import DQNSettings
 from spie.tasks.base import ImageTask
 from spie.tasks.gymnasium import image_shape
@@ -63,7 +64,17 @@ def trace_of(learner: Learner, seeds: Sequence[int], episodes: Sequence[Sequence
         truncated=np.array([sum(not episode.terminal for episode in ended) for ended in episodes], np.int32),
         snapshots=np.zeros((len(seeds), 0, learner.n_states), np.int32),
         episode_rewards=rewards,
+        first_reward=learner.first_reward.copy(),
+        losses=_mean_losses(learner),
     )
+
+
+def _mean_losses(learner: Learner) -> NDArray[np.float64]:
+    """Means of each tenth of the run, unweighted; not a number where there is no such loss or was no update."""
+    counts = np.where(learner.loss_counts, learner.loss_counts, np.nan)
+    means = learner.loss_sums / counts[:, None]
+    there = [True, learner.online.psi is not None, learner.online.xi is not None, learner.online.decoder is not None]
+    return np.where(there, means, np.nan)
 
 
 def joined(traces: Sequence[Trace]) -> Trace:

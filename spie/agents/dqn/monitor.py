@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from spie.agents.dqn.learner import Episode, Learner
+from spie.agents.dqn.learner import Learner
+from spie.agents.dqn.parts import Episode
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,16 @@ class Pace:
 def monitor_file(path: Path, task: str, episodes: Sequence[Episode], written: int) -> Iterator[tuple[Any, int]]:
     """monitor.csv, cut back to the bytes that the checkpoint knew of, and how many there are now.
 
-    It has Stable-Baselines3's columns, but t counts steps.
+    It has Stable-Baselines3's columns, but t counts steps. Where it does not say what the checkpoint knows of the
+    episodes, because there is none yet or it is damaged, it is written again.
     """
-    with open(path, "a+", newline="") as file:
-        if written == 0 or os.fstat(file.fileno()).st_size < written:  # none yet, or somebody shortened it
+    header = json.dumps({"t_start": 0, "env_id": task, "t": "steps"})
+    known = "".join([f"#{header}\nr,l,t\n", *map(line_of, episodes)])
+    with open(path, "a+", newline="", errors="replace") as file:
+        file.seek(0)
+        if written == 0 or file.read(len(known)) != known:
             file.truncate(0)
-            header = json.dumps({"t_start": 0, "env_id": task, "t": "steps"})
-            written = file.write("".join([f"#{header}\nr,l,t\n", *map(line_of, episodes)]))
+            written = file.write(known)
         else:
             file.truncate(written)
         file.seek(0, os.SEEK_END)

@@ -38,6 +38,7 @@ ARCHITECTURES = {
     "paper": Architecture(((64, 6, 2, 0), (64, 6, 2, 2), (64, 6, 2, 2)), (), 1024, 2048, 1024),
     "nature": Architecture(((32, 8, 4, 0), (64, 4, 2, 0), (64, 3, 1, 0)), (), 512, 1024, 512),
     "small": Architecture(((16, 4, 4, 0),), (128,), 64, 128, 128),
+    "minatar": Architecture(((16, 3, 1, 0),), (), 128, 128, 128),  # of Young and Tian (2019)
 }
 
 
@@ -173,12 +174,18 @@ def tiles(frames: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
 class Encoder(nn.Module):
     """Frames, or plain vectors, to features before they are normalised."""
 
-    def __init__(self, shape: tuple[int, ...], a: Architecture, generators: Generators, tiled: bool = False) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], a: Architecture, generators: Generators, tiled: bool = False, planes: int = 1
+    ) -> None:
         """shape: (channels, height, width) of an image, which is padded until the first kernel fits; or (n,).
 
-        tiled: read images tile by tile, where that is possible.
+        tiled: read images tile by tile, where that is possible. planes: that each image is made of, one below the
+        other; they are channels here.
         """
         super().__init__()
+        self.planes = planes
+        if planes > 1:
+            shape, tiled = (shape[0] * planes, shape[1] // planes, shape[2]), False
         self.convolutions = nn.ModuleList()
         self.sizes: list[tuple[int, int]] = []  # what each convolution reads
         channels, *size = shape
@@ -204,6 +211,8 @@ class Encoder(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """x [L, B, *shape] to [L, B, D]."""
         if self.convolutions:
+            if self.planes > 1:  # rows of one plane after those of another
+                x = x.reshape(*x.shape[:2], x.shape[2] * self.planes, x.shape[3] // self.planes, x.shape[4])
             x = F.pad(x, (0, self.pad[1], 0, self.pad[0])) if any(self.pad) else x
             if len(x) == 1:
                 x = x.squeeze(0).contiguous(memory_format=torch.channels_last).unsqueeze(0)
@@ -219,8 +228,9 @@ class Encoder(nn.Module):
 class Head(nn.Module):
     """psi or xi of phi; with actions, of (phi, a)."""
 
-    def __init__(self, a: Architecture, actions: int, generators: Generators) -> None:
+    def __init__(self, a: Architecture, actions: int, generators: Generators, relu: bool = False) -> None:
         super().__init__()
+        self.relu = relu  # whether what it gives is never negative
         self.first = Linear(a.features, a.head, generators)
         self.second = Linear(a.head, a.features, generators)
         self.embed = _uniform((actions, a.head), a.features, generators) if actions else None
@@ -231,7 +241,7 @@ class Head(nn.Module):
             hidden = self.first(phi.detach(), relu=True)
         else:
             hidden = F.relu(self.first(phi.detach()) + _rows(self.embed, action))
-        features: Tensor = self.second(hidden)
+        features: Tensor = self.second(hidden, relu=self.relu)
         return features
 
 
@@ -243,8 +253,12 @@ def _rows(table: Tensor, index: Tensor) -> Tensor:
 class Decoder(nn.Module):
     """The next frame from phi and the action."""
 
-    def __init__(self, encoder: Encoder, a: Architecture, actions: int, generators: Generators) -> None:
+    def __init__(
+        self, encoder: Encoder, a: Architecture, actions: int, generators: Generators, relu: bool = False
+    ) -> None:
+        """relu: one between every two deconvolutions."""
         super().__init__()
+        self.relu = relu
         self.features = Linear(a.features, a.head, generators)
         self.embed = Linear(actions, a.head, generators)
         self.first = Linear(a.head, a.decoder, generators)
@@ -255,7 +269,7 @@ class Decoder(nn.Module):
         self.deconvolutions = nn.ModuleList()
         for i, (conv, size) in reversed(list(enumerate(down))):
             assert isinstance(conv, Conv)
-            n_out = conv.weight.shape[-1] if i else 1
+            n_out = conv.weight.shape[-1] if i else encoder.planes
             self.deconvolutions.append(Deconv(conv.weight.shape[1], n_out, conv, size, generators))
 
     def forward(self, phi: Tensor, action: Tensor) -> Tensor:
@@ -266,9 +280,19 @@ class Decoder(nn.Module):
         channels, height, width = self.start
         x = x.view(lanes, batch, height, width, channels).movedim(-1, 2)
         for deconv in self.deconvolutions[:-1]:
-            x = deconv(x, relu=True)
-        frame: Tensor = self.deconvolutions[-1](x).squeeze(2)
-        return frame[..., : self.crop[0], : self.crop[1]]
+            x = deconv(x, relu=self.relu)
+        frame: Tensor = self.deconvolutions[-1](x)[..., : self.crop[0], : self.crop[1]]
+        return frame.flatten(2, 3)  # planes one below the other
+
+
+@dataclass(frozen=True)
+class NetworkOptions:
+    """Points of a network that the paper leaves open, or that an agent of another paper has."""
+
+    relu_features: bool = False  # no entry of phi, psi and xi is negative
+    deconv_relu: bool = False  # a ReLU between every two deconvolutions
+    bonus_values: bool = False  # a second head of values, of the bonuses alone
+    planes: int = 1  # that a frame is made of, one below the other
 
 
 class Network(nn.Module):
@@ -285,17 +309,39 @@ class Network(nn.Module):
         decoder: bool = True,
         psi_actions: bool = False,
         tiled: bool = False,
+        options: "NetworkOptions | None" = None,
     ) -> None:
         super().__init__()
-        self.encoder = Encoder(shape, a, generators, tiled)
+        options = options or NetworkOptions()
+        self.relu = options.relu_features
+        self.encoder = Encoder(shape, a, generators, tiled, options.planes)
         self.q = Linear(a.features, actions, generators)
-        self.psi = Head(a, actions if psi_actions else 0, generators) if "psi" in heads else None
-        self.xi = Head(a, 0, generators) if "xi" in heads else None
-        self.decoder = Decoder(self.encoder, a, actions, generators) if decoder else None
+        self.psi = Head(a, actions if psi_actions else 0, generators, self.relu) if "psi" in heads else None
+        self.xi = Head(a, 0, generators, self.relu) if "xi" in heads else None
+        self.decoder = Decoder(self.encoder, a, actions, generators, options.deconv_relu) if decoder else None
+        self.q_bonus = Linear(a.features, actions, generators) if options.bonus_values else None
 
     def phi(self, stacks: Tensor) -> Tensor:
         """Stacks of frames in 0 ... 1 [L, B, stack, H, W] to features of unit length [L, B, D]."""
-        return F.normalize(self.encoder(stacks), dim=-1)
+        features = self.encoder(stacks)
+        return F.normalize(F.relu(features) if self.relu else features, dim=-1)
+
+    def values(self, phi: Tensor) -> Tensor:
+        """Values of the actions [L, B, A, heads]: of rewards, and of bonuses where these have a head of their own."""
+        heads = [self.q] if self.q_bonus is None else [self.q, self.q_bonus]
+        return torch.stack([head(phi).float() for head in heads], dim=-1)
+
+
+class LoneEncoder(nn.Module):
+    """The layers up to phi for one seed, as agents of other libraries read images: x [B, channels, H, W] to [B, D]."""
+
+    def __init__(self, shape: tuple[int, ...], name: str, seed: int) -> None:
+        super().__init__()
+        self.features = architecture(name).features
+        self.encoder = Encoder(shape, architecture(name), [torch.Generator().manual_seed(seed)])
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.normalize(self.encoder(x.unsqueeze(0)).squeeze(0), dim=-1)
 
 
 class NetworkLayer(NamedTuple):

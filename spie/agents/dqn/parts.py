@@ -1,4 +1,4 @@
-"""What a learner is made of; `build` makes them from settings, a test may make its own."""
+"""What a learner is made of; `build` makes them from settings, a test may make its own; and what it tells."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,3 +26,15 @@ class Parts:
     rngs: Sequence[np.random.Generator]  # one a lane, for actions and samples
     device: str
     frame_skip: int = 1  # frames that a step takes
+
+
+@dataclass(frozen=True)
+class Episode:
+    """An episode that just ended."""
+
+    lane: int
+    env: int
+    step: int  # of the lane, when it ended
+    reward: float  # extrinsic, undiscounted, before clipping
+    length: int
+    terminal: bool  # False: truncated

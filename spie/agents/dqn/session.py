@@ -16,13 +16,15 @@ import numpy as np
 from spie.agents.dqn import checkpoint
 from spie.agents.dqn.build import build
 from spie.agents.dqn.cost import check_fits
-from spie.agents.dqn.folder import FolderSpec, check_new, locked, read_run, task_of, write_run
+from spie.agents.dqn.folder import FolderSpec, check_new, check_version, locked, read_run, task_of, write_run
 from spie.agents.dqn.hardware import on_threads
-from spie.agents.dqn.learner import Episode, Learner
+from spie.agents.dqn.learner import Learner
 from spie.agents.dqn.many_seeds import arrays_of, joined, side_by_side, trace_of
 from spie.agents.dqn.monitor import Pace, TensorBoard, TrainingReport, curves_of, line_of, monitor_file
+from spie.agents.dqn.parts import Episode
 from spie.agents.dqn.play import PlayedStep, play
 from spie.agents.dqn.settings import DQNSettings
+from spie.agents.dqn.state import load_weights, restore, state_of, weights_of
 from spie.files import replacing
 from spie.tasks.base import ImageTask
 from spie.tasks.gymnasium import image_shape
@@ -77,8 +79,10 @@ def resume(
     """
     folder = Path(folder)
     spec = read_run(folder)
+    check_version(folder, spec)
     task = task_of(spec, folder, task)
     with locked(folder), closing(task.make(spec.settings.envs)) as env:
+        check_fits(spec.settings, image_shape(env), spec.steps)
         training = _Training(folder, spec, env, task.frame_skip, progress, checkpoint_steps)
         training.restore(warn)
         return training.run()
@@ -187,7 +191,7 @@ def player(folder: str | Path, warn: Warn, task: ImageTask | None = None) -> Ite
                 content = checkpoint.load(path)
                 seed = spec.seed + 1  # not the episodes it has learned from
                 learner = build(settings, env, [seed], spec.steps, frame_skip=task.frame_skip)
-                learner.load_weights(content.weights)
+                load_weights(learner, content.weights)
                 learner.step = content.values["step"]
                 learner.visits[...] = content.arrays["visits"]
                 break
@@ -257,10 +261,10 @@ class _Training:
     def save(self) -> None:
         learner = self.learner
         segments = [replay.save_frames(self.folder / "frames") for replay in learner.replays]
-        arrays, values = learner.state()
+        arrays, values = state_of(learner)
         values |= {"segments": segments, "seconds": self.seconds, "monitor": self.written}
         arrays["episodes"] = np.array([dataclasses.astuple(e) for e in self.episodes], np.float64).reshape(-1, 6)
-        content = checkpoint.Checkpoint(learner.weights(), arrays, values)
+        content = checkpoint.Checkpoint(weights_of(learner), arrays, values)
         checkpoint.save(self.folder / "checkpoints", learner.step, content, self.folder / "frames")
 
     def restore(self, warn: Warn) -> None:
@@ -290,8 +294,8 @@ class _Training:
     def _restore(self, path: Path) -> None:
         content = checkpoint.load(path)
         values = content.values
-        self.learner.load_weights(content.weights)
-        self.learner.restore(content.arrays, values, self.folder / "frames", values["segments"])
+        load_weights(self.learner, content.weights)
+        restore(self.learner, content.arrays, values, self.folder / "frames", values["segments"])
         rows = content.arrays["episodes"].tolist()
         self.episodes = [Episode(int(a), int(b), int(c), r, int(d), bool(e)) for a, b, c, r, d, e in rows]
         self.seconds, self.written = float(values["seconds"]), int(values["monitor"])

@@ -21,6 +21,11 @@ from spie.errors import unknown
 from spie.registry import Registry
 from spie.rewards import reward_names
 
+# 3: sf-pf in double precision. 4: equation 15 on phi(s'; theta), no bonus for random steps, RND's statistics, no ReLU
+# between deconvolutions.
+VERSION = 4  # of the agent: raised when the same settings give other numbers
+
+LOSSES = ("q", "sf", "pf", "recon")  # those of eq. 18
 _PRESET: Any = None  # a setting left out is the preset's
 
 _PAPER: dict[str, Any] = {
@@ -72,20 +77,26 @@ PRESETS: dict[str, dict[str, Any]] = {
         "w_recon": 1e-3,
     },
 }
-# What follows from the bonus: RND is always divided by its RMS, DQN and RND have no Monte-Carlo part.
+# What follows from the bonus. DQN and RND have no Monte-Carlo part. RND is as its own paper has it: over the deviation
+# of its return, and half as much worth as rewards.
 OF_OTHER_BONUSES = {"mmc": 0.1}
 OF_BONUS: dict[str, dict[str, Any]] = {
     "none": {"mmc": 0.0},
     "sf": {"mmc": 0.1, "norm": "l2"},
     "sf-pf": {"mmc": 0.1, "norm": "l1"},
-    "rnd": {"mmc": 0.0, "scale": "rms"},
+    "rnd": {"mmc": 0.0, "scale": "return", "beta": 0.5},
     "constant": {"mmc": 0.1, "scale": "none"},
     "count": {"mmc": 0.1, "scale": "none"},
 }
 
 Make = TypeVar("Make", bound=Callable[..., Any])
-BONUSES: Registry[Any] = Registry("bonus of DQN")  # what makes it; of ours, which need torch, the place of that
-BONUSES.add("rnd", "spie.agents.dqn.bonuses:Distilled")
+
+
+def _add_own() -> None:
+    BONUSES.add("rnd", "spie.agents.dqn.bonuses:Distilled")
+
+
+BONUSES: Registry[Any] = Registry("bonus of DQN", _add_own)  # what makes it; of ours, which need torch, where that is
 
 
 def register_bonus(name: str) -> Callable[[Make], Make]:
@@ -147,12 +158,19 @@ class DQNSettings:
     norm: Literal["l1", "l2"] = _PRESET  # of psi and xi in the bonus
     sf_pf: Literal["prose", "printed"] = "prose"  # eq. 16 with xi(s'), or with phi(s') as it is printed
     psi: Literal["state", "state-action"] = "state"  # what psi is a function of
+    sf_start: Literal["s", "s_next"] = "s"  # where the sum of the SF begins: eq. 10, or the right side of eq. 9
+    pf_reads: Literal["online", "target"] = "online"  # whose phi(s') the PF head learns on in eq. 15
+    relu_features: bool = False  # a ReLU on phi, psi and xi
+    deconv_relu: bool = False  # a ReLU between deconvolutions
     loss: Literal["squared", "huber"] = _PRESET  # of the error in eq. 17
     clip: bool = _PRESET  # rewards to [-1, 1], before and after the bonus is added
     bonus_at: Literal["collection", "sampling"] = "collection"  # when the bonus of the TD error is computed
-    scale: Literal["none", "rms", "standard"] = _PRESET  # of the bonus: as it is, over its RMS, or standardised
+    bonus_from: Literal["learning", "start"] = "learning"  # whether the steps at random before it are paid one, too
+    value_heads: Literal["one", "two"] = "one"  # two: rewards and bonuses apart, the latter through ends of episodes
+    gamma_bonus: float = 0.99  # discount of the bonuses' own values, and of the return that measures them
+    scale: Literal["none", "rms", "standard", "return"] = _PRESET  # of the bonus; see `Scale` in bonuses.py
     offset: float = 0.0  # what a standardised bonus is shifted by
-    network: Literal["paper", "nature", "small"] = _PRESET
+    network: Literal["paper", "nature", "small", "minatar"] = _PRESET
     stack: int = _PRESET  # frames that make a state
     envs: int = 1  # environments stepped together
     optimiser: Literal["rmsprop", "adam"] = _PRESET
@@ -196,18 +214,26 @@ class DQNSettings:
             "psi": ("state", "state-action"),
             "loss": ("squared", "huber"),
             "bonus_at": ("collection", "sampling"),
-            "scale": ("none", "rms", "standard"),
-            "network": ("paper", "nature", "small"),
+            "sf_start": ("s", "s_next"),
+            "pf_reads": ("online", "target"),
+            "bonus_from": ("learning", "start"),
+            "value_heads": ("one", "two"),
+            "scale": ("none", "rms", "standard", "return"),
+            "network": ("paper", "nature", "small", "minatar"),
             "optimiser": ("rmsprop", "adam"),
             "target": ("periodic", "polyak"),
             "precision": ("fp32", "bf16"),
             "reconstruction": (False, True),
+            "relu_features": (False, True),
+            "deconv_relu": (False, True),
             "clip": (False, True),
             "replay_on_disk": (False, True),
         }
         for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise unknown(f"{name} of DQN", getattr(self, name), map(str, known))
+        if self.value_heads == "two" and (self.bonus == "none" or self.mmc or self.bonus_at == "sampling"):
+            raise ValueError("DQN: value_heads=two needs a bonus, mmc=0 and bonus_at=collection")
         if not isinstance(self.device, str):
             raise ValueError(f"DQN: device must be auto, cpu or cuda, not {self.device!r}")
 
@@ -221,7 +247,17 @@ class DQNSettings:
                 raise ValueError(f"DQN: {name} must be a whole number of at least 1, not {getattr(self, name)}")
         if not _whole(self.learning_starts, 0):
             raise ValueError(f"DQN: learning_starts must be a whole number of at least 0, not {self.learning_starts}")
-        for name in ("mmc", "gamma", "gamma_sr", "gamma_pr", "decay", "polyak", "epsilon", "epsilon_fraction"):
+        for name in (
+            "mmc",
+            "gamma",
+            "gamma_sr",
+            "gamma_pr",
+            "gamma_bonus",
+            "decay",
+            "polyak",
+            "epsilon",
+            "epsilon_fraction",
+        ):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"DQN: {name} must lie in [0, 1], not {getattr(self, name)}")
         for name in ("rate", "eps", "rnd_rate"):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spie.agents.base import Keep, Replay, Seeds, Session, refuse
+from spie.agents.base import Keep, Replay, Seeds, Session, check_options, refuse
 from spie.agents.linear_q.kernel import (
     FIXED,
     HELPERS,
@@ -57,6 +57,7 @@ def run_linear_q(
     A lane whose numbers overflow stops there; `failures` of its trace names it, and the other lanes go on.
     """
     check_kind(task, "continuous", "LinearQ")
+    check_options(keep, replay, session)
     refuse("LinearQ", replay=replay is not None, snapshots=keep.snapshots, paths=keep.paths)
     episodes = EPISODES if episodes is None else episodes
     for name, value in (("steps", steps), ("episodes", episodes)):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from spie.agents.base import Keep, Replay, Seeds, Session, pr_rates
+from spie.agents.base import Keep, Replay, Seeds, Session, check_options, pr_rates
 from spie.agents.sarsa.closed_forms import closed_forms, given_matrices
 from spie.agents.sarsa.kernel import HELPERS, sarsa_kernel
 from spie.agents.sarsa.layout import LANE, MOMENT, STEP, STOPPED, Dynamics, Records, Tables
@@ -61,7 +61,8 @@ def run_sarsa(
     A lane whose numbers are no longer finite stops there; `failures` of its trace names it, and the other lanes go on.
     """
     mazes = as_mazes(task)
-    order = sorted(range(len(settings)), key=lambda i: repr(_kind(settings[i])))  # those of one kernel side by side
+    check_options(keep, replay, session)
+    order = in_order(settings)
     settings = [settings[i] for i in order]
     all_seeds = seed_array(seeds)
     chosen = seed_array(keep.paths) if keep.paths else np.empty(0, np.int64)
@@ -81,6 +82,11 @@ def run_sarsa(
             batch.run_lanes(Session(session.threads))
         traces = [dataclasses.replace(trace, paths=batch.paths(i)) for i, trace in enumerate(traces)]
     return [trace for _, trace in sorted(zip(order, traces, strict=True), key=lambda pair: pair[0])]
+
+
+def in_order(settings: "Sequence[Sarsa]") -> list[int]:
+    """The settings' numbers in an order in which those of one kernel are side by side."""
+    return sorted(range(len(settings)), key=lambda i: repr(_kind(settings[i])))
 
 
 def as_mazes(task: MDP | Sequence[MDP]) -> tuple[MDP, ...]:
@@ -103,8 +109,8 @@ def check_actions(replay: Replay, batch: "Batch") -> None:
     if actions.shape not in ((T,), (len(seeds), T)):
         raise ValueError(f"replay must have shape [{T}] or [{len(seeds)}, {T}]")
     for where in np.argwhere((actions < 0) | (actions >= A))[:1]:
-        seed = f" of seed {seeds[where[0]]}" if actions.ndim == 2 else ""
-        at = f"action {actions[tuple(where)]} at step {where[-1] + 1}{seed}"
+        seed = seeds[where[0] if actions.ndim == 2 else 0]
+        at = f"action {actions[tuple(where)]} at step {where[-1] + 1} of seed {seed}"
         raise ValueError(f"replay: {at} is none of 0 ... {A - 1}")
 
 
@@ -322,7 +328,7 @@ class Batch:
             "ORDERED": ordered and not small,
             "SPARSE": is_sparse,
             "ENDS": given or self.cap > 0 or bool(mdp.terminal.any()),
-            "RESAMPLE": s.next_action == "resample",
+            "RESAMPLE": s.next_action == "resample" and not given,
             "FIRST_TIE": s.ties == "first",
             "BONUS_FIRST": s.bonus_from == "previous",
             "MASKED": not all(maze.available.all() for maze in self.mazes),

@@ -48,7 +48,7 @@ def choose(lane, now, place, s, S, mdp, tables, records):
     l, t, horizon, _ = now
     if GIVEN:
         a = np.int64(records.moments[lane.at].action)
-        if LIKELIHOOD and (RESAMPLE or lane.action == ACTIONS):
+        if LIKELIHOOD and (RESAMPLE or lane.action == ACTIONS):  # else it was chosen when it was looked ahead to
             note_choice(lane, l * horizon + t - 1, place, s, a, lane.at, S, mdp, tables, records)
         return a
     if REPLAYED:

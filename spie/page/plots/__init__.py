@@ -9,13 +9,15 @@ from spie.page.plots.curves import MOST_POINTS, curve_panels
 from spie.page.plots.diagrams import MOST_NODES, mdp_diagram, mountain_car, network_diagram
 from spie.page.plots.files import picture_format, save, svg
 from spie.page.plots.gif import film
-from spie.page.plots.maps import heat_maps, shades, space_maps, state_maps
-from spie.page.plots.style import COLOURS, FLOOR, GOAL, HEAT, INK, START, WALL, line_style
+from spie.page.plots.maps import MapGroup, heat_maps, panel_maps, shades, space_maps, state_maps
+from spie.page.plots.states import is_constant, plot_maze, plot_path, plot_values
+from spie.page.plots.style import COLOURS, DIVERGING, FLOOR, GOAL, HEAT, INK, START, WALL, line_style
 from spie.paper.sections import Curve, LayerBox, Panel
 
 __all__ = [
-    "COLOURS", "FLOOR", "GOAL", "HEAT", "INK", "MOST_NODES", "MOST_POINTS", "START", "WALL",
-    "Curve", "LayerBox", "Panel",
-    "curve_panels", "film", "heat_maps", "line_style", "mdp_diagram", "mountain_car", "network_diagram",
-    "picture_format", "save", "shades", "space_maps", "state_maps", "svg",
+    "COLOURS", "DIVERGING", "FLOOR", "GOAL", "HEAT", "INK", "MOST_NODES", "MOST_POINTS", "START", "WALL",
+    "Curve", "LayerBox", "MapGroup", "Panel",
+    "curve_panels", "film", "heat_maps", "is_constant", "line_style", "mdp_diagram", "mountain_car", "network_diagram",
+    "panel_maps", "picture_format", "plot_maze", "plot_path", "plot_values", "save",
+    "shades", "space_maps", "state_maps", "svg",
 ]  # fmt: skip

@@ -38,8 +38,8 @@ def mdp_diagram(mdp: MDP) -> Figure:
 
 
 def is_small(mdp: MDP) -> bool:
-    """No grid, and few enough states for a diagram and for boxes that hold their numbers."""
-    return mdp.cells is None and mdp.n_states <= MOST_NODES
+    """No word of where states lie, and few enough of them for a diagram and for boxes that hold their numbers."""
+    return mdp.cells is None and mdp.places is None and mdp.n_states <= MOST_NODES
 
 
 class _Layout(NamedTuple):

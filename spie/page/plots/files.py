@@ -40,14 +40,15 @@ def svg(figure: Figure) -> str:
 
 @matplotlib.rc_context(STYLE)
 def save(figure: Figure, path: str | Path) -> None:
-    """Write the figure to a file on white, PNG or SVG by its suffix."""
+    """Write the figure to a file on white, PNG, SVG or PDF by its suffix."""
     format = picture_format(path)
-    figure.savefig(path, format=format, dpi=200, metadata={"Date": None} if format == "svg" else None)
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(format)
+    figure.savefig(path, format=format, dpi=200, metadata=metadata)
 
 
 def picture_format(path: str | Path) -> str:
-    """png or svg, by the suffix of a file's name; no other picture is written."""
+    """png, svg or pdf, by the suffix of a file's name; no other picture is written."""
     suffix = Path(path).suffix.lower()
-    if suffix not in (".png", ".svg"):
-        raise ValueError(f"{path}: cannot write a picture of this kind; give a name that ends in .png or .svg")
+    if suffix not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"{path}: cannot write a picture of this kind; give a name that ends in .png, .svg or .pdf")
     return suffix[1:]

@@ -1,21 +1,36 @@
-"""Values of states as colours on a map."""
+"""Several maps in one figure: values of states as colours, on one scale where they are to be compared."""
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import LogNorm, Normalize, to_hex, to_rgba
+from matplotlib.collections import LineCollection
+from matplotlib.colors import Normalize, to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
 from spie.page.plots.diagrams import draw_diagram, is_small, layout
-from spie.page.plots.style import FLOOR, GOAL, HEAT, ON_MAP, START, STYLE, WALL, new_figure, number, settled, short
+from spie.page.plots.states import (
+    StateMap,
+    cell_of,
+    colour_bar,
+    colours_of,
+    extent,
+    frame_axes,
+    grid_picture,
+    is_constant,
+    log_scale,
+    mark_state,
+    plot_maze,
+    plot_values,
+    scale_of,
+)
+from spie.page.plots.style import DIVERGING, HEAT, ON_MAP, STYLE, WALL, new_figure, settled, short
 from spie.tasks.mdp import MDP
 
 
@@ -29,25 +44,117 @@ def heat_maps(
             raise ValueError(f'heat_maps: "{name}" has shape {list(np.shape(row))}, not {[len(columns), mdp.n_states]}')
     if not rows or not columns:
         raise ValueError("heat_maps: nothing to draw; give at least one row and one column")
-    norm = _log_norm(np.array(list(rows.values()), np.float64))
+    norm = log_scale(np.array(list(rows.values()), np.float64))
+    if cell_of(mdp) != "square":
+        return _shape_maps(mdp, rows, columns, norm, label)
     # All maps are one picture, a gap apart: a hundred axes would take seconds to lay out.
-    h, w = _shape(mdp)
+    assert mdp.shape is not None
+    h, w = mdp.shape
     gap = max(1, min(h, w) // 10)
     mosaic = np.zeros((len(rows) * (h + gap) - gap, len(columns) * (w + gap) - gap, 4))
     tops, lefts = (h + gap) * np.arange(len(rows)), (w + gap) * np.arange(len(columns))
     for top, row in zip(tops, rows.values(), strict=True):
         for left, values in zip(lefts, row, strict=True):
-            mosaic[top : top + h, left : left + w] = _picture(mdp, np.asarray(values, np.float64), norm)
+            mosaic[top : top + h, left : left + w] = grid_picture(mdp, colours_of(values, norm))
     figure = new_figure(7.4, min(max(5.7 * mosaic.shape[0] / mosaic.shape[1], 0.4), 14.0) + 1.0)
     figure.set_label(f"{label}: {', '.join(rows)}")
     ax = figure.add_subplot()
-    _show(ax, mosaic)
+    ax.imshow(mosaic, interpolation="none")
+    walls = (
+        [mdp.layout.walls + np.array([left, top]) for top in tops for left in lefts] if len(mdp.layout.walls) else []
+    )
+    for lines in walls:
+        ax.add_collection(LineCollection(list(lines), colors=WALL, linewidths=0.9))
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0, labeltop=True, labelbottom=False)
     ax.set_xticks(lefts + (w - 1) / 2, columns)
     ax.set_yticks(tops + (h - 1) / 2, list(rows))
-    _colour_bar(figure, ax, norm, label, aspect=30, shrink=0.6)
+    colour_bar(figure, ax, norm, label, aspect=30, shrink=0.6)
     return settled(figure)
+
+
+def _shape_maps(
+    mdp: MDP, rows: Mapping[str, NDArray[Any]], columns: Sequence[str], norm: Normalize, label: str
+) -> Figure:
+    """The same for hexagons and nodes."""
+    across, down = (length + 1 for length in extent(mdp))
+    figure = new_figure(7.4, min(max(5.7 * len(rows) * down / (len(columns) * across), 0.4), 14.0) + 1.0)
+    figure.set_label(f"{label}: {', '.join(rows)}")
+    ax = figure.add_subplot()
+    for i, row in enumerate(rows.values()):
+        for j, values in enumerate(row):
+            StateMap(ax, mdp, (j * across, i * down)).fill(colours_of(values, norm))
+    frame_axes(ax, mdp, len(columns), len(rows))
+    ax.tick_params(length=0, labeltop=True, labelbottom=False)
+    left, right, top, bottom = mdp.layout.box
+    ax.set_xticks((left + right) / 2 + across * np.arange(len(columns)), columns)
+    ax.set_yticks((top + bottom) / 2 + down * np.arange(len(rows)), list(rows))
+    colour_bar(figure, ax, norm, label, aspect=30, shrink=0.6)
+    return settled(figure)
+
+
+class MapGroup(NamedTuple):
+    """Maps that share one colour scale; None among them is the maze itself."""
+
+    label: str  # of the scale
+    maps: Mapping[str, NDArray[Any] | None]  # by title [S]
+    diverging: bool = False  # two colours that meet at 0
+
+
+@matplotlib.rc_context(STYLE)
+def panel_maps(mdp: MDP, groups: Sequence[MapGroup], of: int | None = None) -> Figure:
+    """Groups of maps side by side, each group with one colour scale."""
+    if not groups:
+        raise ValueError("panel_maps: nothing to draw; give at least one group")
+    w, h = extent(mdp)
+    most = 4 if w <= 2.2 * h else 2 if w <= 6 * h else 1
+    rows = _rows(groups, most)
+    across = max(max(sum(len(group.maps) for group in row) for row in rows), 1)
+    width = 7.4 / most + 0.1 if most > 1 else 7.4
+    height = min(max((width - 0.25) * h / w, 0.5), 9.0) + 0.95
+    figure = new_figure(max(width * across, 3.0), height * len(rows))
+    figure.set_label(f"{mdp.name}: {', '.join(title for group in groups for title in group.maps)}")
+    for part, row in zip(np.atleast_1d(np.array(figure.subfigures(len(rows), 1))), rows, strict=True):
+        axes = list(np.atleast_1d(part.subplots(1, across)))
+        for ax in axes[sum(len(group.maps) for group in row) :]:
+            ax.set_axis_off()
+        for group in row:
+            _draw_group(part, [axes.pop(0) for _ in group.maps], mdp, group, of)
+    return settled(figure)
+
+
+def _rows(groups: Sequence[MapGroup], most: int) -> list[list[MapGroup]]:
+    """Groups side by side, at most that wide; where a row cannot hold one, its scale is said again in the next."""
+    rows: list[list[MapGroup]] = [[]]
+    for group in groups:
+        titles = list(group.maps)
+        for i in range(0, len(titles), most):
+            part = group._replace(maps={title: group.maps[title] for title in titles[i : i + most]})
+            if sum(len(other.maps) for other in rows[-1]) + len(part.maps) > most:
+                rows.append([])
+            rows[-1].append(part)
+    return rows if rows[0] else rows[1:]
+
+
+def _draw_group(part: Any, axes: list[Axes], mdp: MDP, group: MapGroup, of: int | None) -> None:
+    shown = [values for values in group.maps.values() if values is not None]
+    norm = _shared_scale(group) if shown else Normalize()
+    for ax, (title, values) in zip(axes, group.maps.items(), strict=True):
+        ax.set_title(title, loc="left", fontsize=9)
+        if values is None:
+            plot_maze(mdp, ax=ax, of=of)
+        else:
+            plot_values(mdp, values, ax=ax, norm=norm, diverging=group.diverging, bar=False, of=of)
+        ax.set_anchor("N")
+    if shown:
+        colours = DIVERGING if group.diverging else HEAT
+        shape = {"aspect": 14 * len(axes), "shrink": 0.9 if len(axes) == 1 else 0.7}
+        colour_bar(part, axes, norm, group.label, colours, **shape)
+
+
+def _shared_scale(group: MapGroup) -> Normalize:
+    values = np.concatenate([np.asarray(v, np.float64) for v in group.maps.values() if v is not None])
+    return scale_of(values, group.diverging)
 
 
 @matplotlib.rc_context(STYLE)
@@ -63,14 +170,14 @@ def state_maps(mdp: MDP, values: Mapping[str, NDArray[Any] | None], of: int | No
         if entry is not None and np.shape(entry) != (mdp.n_states,):
             raise ValueError(f'state_maps: "{name}" has shape {list(np.shape(entry))}, not {[mdp.n_states]}')
         entries.append((name, None if entry is None else np.asarray(entry, np.float64)))
-    h, w = _shape(mdp)
-    columns = 1 if mdp.cells is None or w > 3 * h else min(len(entries), 4 if len(entries) in (4, 7, 8) else 3)
+    w, h = (mdp.n_states, 1) if is_small(mdp) else extent(mdp)
+    columns = 1 if is_small(mdp) or w > 3 * h else min(len(entries), 4 if len(entries) in (4, 7, 8) else 3)
     width = 7.4 if columns == 1 and w > h else 4.2 if columns == 1 else 2.15 if columns == 4 else 2.5
 
     def height(entry: NDArray[np.float64] | None) -> float:
         if is_small(mdp):
             return layout(mdp).height(width) if entry is None else 0.75
-        below = 0.0 if entry is None else 0.26 if _is_constant(entry) else 0.38
+        below = 0.0 if entry is None else 0.26 if is_constant(entry) else 0.38
         return min(max((width - 0.1) * h / w, 0.4), 12.0) + 0.3 + below
 
     rows = [entries[i : i + columns] for i in range(0, len(entries), columns)]
@@ -87,124 +194,36 @@ def state_maps(mdp: MDP, values: Mapping[str, NDArray[Any] | None], of: int | No
             draw_diagram(ax, mdp)
             continue
         else:
-            _draw_environment(ax, mdp, cell=72 * width / w)
+            plot_maze(mdp, ax=ax)
         ax.set_anchor("N")  # maps of one row stand level, with a colour bar or without
-        if of is not None:
-            _frame(ax, mdp, of)
+        if of is not None and not is_small(mdp):
+            mark_state(ax, mdp, of)
+        elif of is not None:
+            ax.add_patch(Rectangle((of - 0.5, -0.5), 1, 1, fill=False, edgecolor=ON_MAP, linewidth=1.6, clip_on=False))
     return settled(figure)
 
 
 def _draw_values(figure: Figure, ax: Axes, mdp: MDP, values: NDArray[np.float64]) -> None:
-    norm = _norm(values)
-    _show(ax, _picture(mdp, values, norm))
+    norm = scale_of(values)
     if is_small(mdp):
-        ax.set_aspect("auto")
+        ax.imshow(colours_of(values, norm)[None], interpolation="none", aspect="auto")
+        ax.spines[:].set(visible=True, alpha=0.4)
+        ax.set(xticks=[], yticks=[])
         for s, value in enumerate(values):
             colour = "white" if norm(value) > 0.55 else ON_MAP
             ax.text(s, 0, short(value), ha="center", va="center", color=colour, fontsize=9)
-    elif _is_constant(values):
+        return
+    StateMap(ax, mdp).fill(colours_of(values, norm))
+    frame_axes(ax, mdp)
+    if is_constant(values):
         ax.set_xlabel(f"{short(np.nanmax(values))} in every state", fontsize=8.5)
     else:
-        _colour_bar(figure, ax, norm)
+        colour_bar(figure, ax, norm)
 
 
 def shades(values: NDArray[Any]) -> list[str]:
     """The colours of values [S] on the scale that state_maps uses, as #rrggbb."""
-    numbers = np.asarray(values, np.float64)
-    return [to_hex(colour) for colour in _colours(numbers, _norm(numbers))]
-
-
-def _norm(values: NDArray[np.float64]) -> Normalize:
-    """Logarithmic where nothing is below 0 and much differs 50-fold; where all are equal, it shows no rounding."""
-    finite = values[np.isfinite(values)]
-    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
-    if _is_constant(values):
-        return Normalize(low - 1, high + 1)
-    log = _log_norm(values)
-    return log if low >= 0 and high > 50 * (log.vmin or 0) else Normalize(low, high)
-
-
-def _draw_environment(ax: Axes, mdp: MDP, cell: float) -> None:
-    """The map alone: walls, start and the goals of every phase; `cell` is the width of a cell in points."""
-    picture = _picture(mdp, np.full(mdp.n_states, np.nan), Normalize())
-    cells, starts = _cells(mdp), np.flatnonzero(mdp.start > 0)
-    if 2 * len(starts) > mdp.n_states:  # a start that may be almost anywhere marks nothing
-        starts = starts[:0]
-    marks = [("S", START, s) for s in starts]
-    for letter, ends in zip("G123456789", mdp.terminal, strict=False):
-        marks += [(letter, GOAL, s) for s in np.flatnonzero(ends)]
-    for _, colour, s in marks:
-        picture[tuple(cells[s])] = to_rgba(colour)
-    _show(ax, picture)
-    for letter, colour, s in marks[:20]:
-        row, column = cells[s]
-        ground = {"boxstyle": "circle,pad=0.15", "facecolor": colour, "edgecolor": ON_MAP} if cell < 10 else None
-        ax.text(column, row, letter, ha="center", va="center", color=ON_MAP, fontsize=8, bbox=ground)
-
-
-def _frame(ax: Axes, mdp: MDP, s: int) -> None:
-    side = max(1.0, max(_shape(mdp)) / 40)
-    row, column = _cells(mdp)[s]
-    for colour, width in (("white", 3.0), (ON_MAP, 1.4)):  # to be seen on any ground
-        corner = column - side / 2, row - side / 2
-        ax.add_patch(Rectangle(corner, side, side, fill=False, edgecolor=colour, linewidth=width, clip_on=False))
-
-
-def _picture(mdp: MDP, values: NDArray[np.float64], norm: Normalize) -> NDArray[np.float64]:
-    """Colours of a map's cells [rows, columns, 4]."""
-    picture = np.tile(to_rgba(WALL), (*_shape(mdp), 1))
-    picture[tuple(_cells(mdp).T)] = _colours(values, norm)
-    return picture
-
-
-def _colours(values: NDArray[np.float64], norm: Normalize) -> NDArray[np.float64]:
-    """[S, 4]; a state without value, or with 0 on a logarithmic scale, is floor."""
-    blank = ~np.isfinite(values) | ((values <= 0) & isinstance(norm, LogNorm))
-    colours = np.tile(to_rgba(FLOOR), (len(values), 1))
-    colours[~blank] = HEAT(norm(values[~blank]))
-    return colours
-
-
-def _show(ax: Axes, picture: NDArray[np.float64]) -> None:
-    ax.imshow(picture, interpolation="none")
-    ax.spines[:].set(visible=True, alpha=0.4)
-    ax.set(xticks=[], yticks=[])
-
-
-def _log_norm(values: NDArray[np.float64]) -> LogNorm:
-    """Down from the largest value, four decades at most."""
-    positive = values[np.isfinite(values) & (values > 0)]
-    high = float(positive.max()) if positive.size else 1.0
-    low = max(float(positive.min()), high / 1e4) if positive.size else 1.0
-    return LogNorm(low, high if high > low else 10 * low, clip=True)
-
-
-def _colour_bar(figure: Figure, ax: Axes, norm: Normalize, label: str = "", **shape: Any) -> None:
-    bar = figure.colorbar(ScalarMappable(norm, HEAT), ax=ax, location="bottom", pad=0.03, label=label, **shape)
-    assert bar.solids is not None
-    bar.solids.set_rasterized(True)  # one picture instead of 256 boxes
-    bar.outline.set_visible(False)
-    wide = isinstance(norm, LogNorm) and (norm.vmax or 1) > 300 * (norm.vmin or 1)
-    log = LogLocator(subs=(1,) if wide else (1, 3))
-    bar.ax.xaxis.set_major_locator(log if isinstance(norm, LogNorm) else MaxNLocator(4))
-    bar.ax.xaxis.set_minor_locator(NullLocator())
-    bar.ax.xaxis.set_major_formatter(FuncFormatter(number))
-    bar.ax.tick_params(labelsize=8, length=2)
-
-
-def _cells(mdp: MDP) -> NDArray[Any]:
-    """Row and column of every state [S, 2]; without a grid, all in one row."""
-    s = np.arange(mdp.n_states)
-    return np.stack([0 * s, s], axis=1) if mdp.cells is None else mdp.cells
-
-
-def _shape(mdp: MDP) -> tuple[int, int]:
-    return mdp.shape or (1, mdp.n_states)
-
-
-def _is_constant(values: NDArray[np.float64]) -> bool:
-    finite = values[np.isfinite(values)]
-    return not finite.size or bool(np.ptp(finite) <= 1e-9 * np.abs(finite).max())
+    return [to_hex(colour) for colour in colours_of(values, scale_of(values))]
 
 
 @matplotlib.rc_context(STYLE)

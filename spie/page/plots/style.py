@@ -11,6 +11,7 @@ INK = "#1f2328"  # in a page: the colour of its text
 ON_MAP = "#22222c"  # writing on a map, whose floor is light in any page
 WALL, FLOOR, START, GOAL = "#3a3d46", "#efeee8", "#a9cdf5", "#f5c451"
 HEAT = LinearSegmentedColormap.from_list("heat", ["#fde9a9", "#9fd3a8", "#3fa7b5", "#2f6fae", "#2b3f8c"])  # low to high
+DIVERGING = LinearSegmentedColormap.from_list("diverging", ["#2b3f8c", "#7fb0d8", "#f7f5ee", "#e8a37c", "#9c2a1a"])
 COLOURS = {  # chosen so that colour-blind readers tell the first ones apart; the dashes help
     "sarsa": "#a0409b",
     "sarsa-sr": "#2563eb",
@@ -20,6 +21,8 @@ COLOURS = {  # chosen so that colour-blind readers tell the first ones apart; th
     "sarsa-srr-a": "#4c93c4",
     "sarsa-srr-b": "#8a7bd0",
     "sarsa-srr-c": "#a8744f",
+    "planner": "#7b8a1a",
+    "spie": "#2f8f4e",
     "linear-q": "#a0409b",
     "linear-q-sf": "#2563eb",
     "linear-q-sf-pf": "#cc3d12",

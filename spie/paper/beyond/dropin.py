@@ -62,15 +62,15 @@ TASKS = {
 }
 
 
-@dataclass(frozen=True)
-class PlainQ(Agent):
-    """Q-learning as anyone writes it, on a table or on Fourier features; it knows nothing of the bonus."""
+Episode = tuple[int, float, float, bool]  # steps, reward, bonus, whether it ended by itself
 
-    reward: str
-    beta: float
-    alpha: float = 0.5
-    gamma: float = 0.99
-    epsilon: float = 0.1  # falls to 0 in the course of a run, as beta does
+
+class SeedBySeed(Agent):
+    """An agent of other people's, which knows one seed at a time."""
+
+    def episodes_of(self, task: GoalTask, steps: int, seed: int) -> list[Episode]:
+        """Every episode that a seed finishes within its steps."""
+        raise NotImplementedError
 
     def run(
         self,
@@ -84,10 +84,21 @@ class PlainQ(Agent):
         session: Session = Session(),
     ) -> EpisodeTrace:
         """One seed after another; `session` reports how many are done, and there is one thread."""
-        refuse("PlainQ", episodes=episodes, replay=replay, **changed(keep))
-        return _trace(self, seeds, session, lambda seed: self._episodes(task, steps, seed))
+        refuse(type(self).__name__, episodes=episodes, replay=replay, **changed(keep))
+        return _trace(self, seeds, session, lambda seed: self.episodes_of(task, steps, seed))
 
-    def _episodes(self, task: GoalTask, steps: int, seed: int) -> "list[Episode]":
+
+@dataclass(frozen=True)
+class PlainQ(SeedBySeed):
+    """Q-learning as anyone writes it, on a table or on Fourier features; it knows nothing of the bonus."""
+
+    reward: str
+    beta: float
+    alpha: float = 0.5
+    gamma: float = 0.99
+    epsilon: float = 0.1  # falls to 0 in the course of a run, as beta does
+
+    def episodes_of(self, task: GoalTask, steps: int, seed: int) -> list[Episode]:
         env = IntrinsicReward(task.make(), self.reward, self.beta, anneal=steps)
         space, n_actions = env.observation_space, int(env.action_space.n)  # type: ignore[attr-defined]
         phi_of = np.eye(int(space.n)).__getitem__ if isinstance(space, gym.spaces.Discrete) else fourier_features(space)
@@ -116,7 +127,7 @@ class PlainQ(Agent):
 
 
 @dataclass(frozen=True)
-class SB3DQN(Agent):
+class SB3DQN(SeedBySeed):
     """DQN of Stable-Baselines3, with bonuses computed afresh from replay."""
 
     reward: str
@@ -129,22 +140,7 @@ class SB3DQN(Agent):
     exploration_final_eps: float = 0.05  # from 1, within a tenth of the steps
     hidden: tuple[int, ...] = (64, 64)
 
-    def run(
-        self,
-        task: GoalTask,
-        steps: int,
-        seeds: Seeds = 1,
-        *,
-        episodes: int | None = None,
-        keep: Keep = Keep(),
-        replay: Replay | None = None,
-        session: Session = Session(),
-    ) -> EpisodeTrace:
-        """One seed after another; `session` reports how many are done, and there is one thread."""
-        refuse("SB3DQN", episodes=episodes, replay=replay, **changed(keep))
-        return _trace(self, seeds, session, lambda seed: self._episodes(task, steps, seed))
-
-    def _episodes(self, task: GoalTask, steps: int, seed: int) -> "list[Episode]":
+    def episodes_of(self, task: GoalTask, steps: int, seed: int) -> list[Episode]:
         from spie.dropin.sb3 import dqn_with_bonus  # loads torch
 
         model = dqn_with_bonus(
@@ -178,9 +174,6 @@ class SB3DQN(Agent):
 
     def seconds_per_step(self, task: GoalTask) -> float:
         return 6e-4
-
-
-Episode = tuple[int, float, float, bool]  # steps, reward, bonus, whether it ended by itself
 
 
 def _each(seeds: Seeds) -> Sequence[int]:

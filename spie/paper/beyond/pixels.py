@@ -34,6 +34,12 @@ CONTROLS = {"constant": "dqn-constant", "count": "dqn-count"}  # by the name tha
 PRINTED = {"bonus": "printed"}  # beta, scale and clipping as the paper has them
 PRINTED_SETTINGS: dict[str, Any] = {"beta": 0.07, "scale": "none", "clip": True}
 
+# The other reading of every open point of the deep agent that these tasks and this network can show.
+READINGS: tuple[dict[str, Any], ...] = (
+    {"pf_reads": "target"}, {"sf_start": "s_next"}, {"relu_features": True}, {"bonus_from": "start"},
+    {"sf_pf": "printed"}, {"psi": "state-action"}, {"norm": "l2"}, {"bonus_at": "sampling"},
+)  # fmt: skip
+
 Values = Callable[[Trace], NDArray[Any]]
 
 
@@ -53,6 +59,15 @@ def printed_runs(seeds: int) -> list[Run]:
     for task in STEPS:
         planned += [run for run in shared if run.env == task]
         planned.append(_run(task, seeds, "dqn-sf-pf", "dqn-sf-pf", PRINTED_SETTINGS, variant=PRINTED))
+    return planned
+
+
+def reading_runs(seeds: int) -> list[Run]:
+    """SF-PF as read here, its rival without bonus, and SF-PF under each other reading: on four-rooms."""
+    planned = [run for run in runs(seeds) if run.env == "four-rooms" and run.agent in ("dqn-mmc", "dqn-sf-pf")]
+    for reading in READINGS:
+        one = _run("four-rooms", seeds, "dqn-sf-pf", "dqn-sf-pf", reading, variant=reading, role="reading")
+        planned.append(one)
     return planned
 
 
@@ -169,6 +184,18 @@ register_experiment(
         "The same with the bonus as the paper pays it: beta .07, not scaled, clipped",
         section,
         printed_runs,
+        seeds=20,
+        measure=states_seen,
+        long=True,
+        on="processes",
+    )
+)
+register_experiment(
+    Experiment(
+        "pixels-readings",
+        "DQN-SF-PF on four-rooms under other readings of the open points",
+        section,
+        reading_runs,
         seeds=20,
         measure=states_seen,
         long=True,

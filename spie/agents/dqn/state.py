@@ -1,0 +1,86 @@
+"""All of a learner that changes, for checkpoints: weights as tensors, the rest as arrays and plain values."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from spie.agents.dqn.learner import Learner
+
+_ARRAYS = "stacks starts reward length visits first_visit total_bonus first_reward loss_sums loss_counts".split()
+
+
+def weights_of(learner: Learner) -> dict[str, NDArray[Any]]:
+    """Weights of both networks, of the optimiser, of the bonus."""
+    parts: dict[str, Mapping[str, Tensor]] = {
+        "online": learner.online.state_dict(),
+        "target": learner.target.state_dict(),
+        "optimiser": learner.optimiser.state(),
+        "bonus": {} if learner.bonus is None else learner.bonus.state(),
+    }
+    tensors = {f"{part}.{name}": p for part, of_part in parts.items() for name, p in of_part.items()}
+    return {name: p.detach().cpu().numpy() for name, p in tensors.items()}
+
+
+def load_weights(learner: Learner, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """The inverse of `weights_of`."""
+    parts: dict[str, dict[str, Tensor]] = {"online": {}, "target": {}, "bonus": {}, "optimiser": {}}
+    for name, array in arrays.items():
+        part, _, rest = name.partition(".")
+        parts[part][rest] = torch.tensor(array)
+    learner.online.load_state_dict(parts["online"])
+    learner.target.load_state_dict(parts["target"])
+    learner.optimiser.load(parts["optimiser"])
+    if learner.bonus is not None:
+        learner.bonus.load(parts["bonus"])
+
+
+def state_of(learner: Learner) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """All but the weights and the frames: arrays, and plain values."""
+    arrays = {name: getattr(learner, name) for name in _ARRAYS}
+    arrays |= {f"scale.{name}": array for name, array in learner.scale.arrays().items()}
+    if learner.phi is not None:
+        arrays["phi"] = learner.phi.cpu().numpy()
+    values: dict[str, Any] = {"step": learner.step, "updates": learner.updates, "scale": learner.scale.count}
+    values["random"] = [rng.bit_generator.state for rng in learner.rngs]
+    values["replays"] = []
+    for lane, replay in enumerate(learner.replays):
+        replay_arrays, replay_values = replay.fields()
+        arrays |= {f"replay{lane}.{name}": array for name, array in replay_arrays.items()}
+        values["replays"].append(replay_values)
+    if learner.env_is_saved:
+        arrays |= {f"env.{name}": array for name, array in learner.env.get_state().items()}
+    return arrays, values
+
+
+def restore(
+    learner: Learner,
+    arrays: Mapping[str, NDArray[Any]],
+    values: Mapping[str, Any],
+    frames: Path,
+    segments: Sequence[Sequence[Mapping[str, Any]]],
+) -> None:
+    """The inverse of `state_of`, with the frames from the folder `frames`, lane by lane."""
+    for name in _ARRAYS:
+        getattr(learner, name)[...] = arrays[name]
+    for name, array in learner.scale.arrays().items():
+        array[...] = arrays[f"scale.{name}"]
+    learner.scale.count, learner.step, learner.updates = (int(values[name]) for name in ("scale", "step", "updates"))
+    if learner.phi is not None:
+        learner.phi.copy_(torch.from_numpy(arrays["phi"]))
+    for rng, state in zip(learner.rngs, values["random"], strict=True):
+        rng.bit_generator.state = state
+    for lane, replay in enumerate(learner.replays):
+        prefix = f"replay{lane}."
+        fields = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+        replay.restore(fields, values["replays"][lane], frames, segments[lane])
+    if learner.env_is_saved:
+        learner.env.set_state({name[4:]: array for name, array in arrays.items() if name.startswith("env.")})
+    else:
+        learner.end_episodes()
+        frames_now, info = learner.env.reset()
+        learner.begin(frames_now, info, np.ones(learner.env.num_envs, np.bool_))

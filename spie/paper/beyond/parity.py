@@ -1,0 +1,289 @@
+"""Parity: our DQN against that of Stable-Baselines3 with the same layers and settings, both against a random player.
+
+Equal means that the 95 % interval of the ratio of mean returns over the last tenth of the steps lies in [.8, 1.25].
+A run of ours goes on from its checkpoints; Stable-Baselines3 keeps every seed that is done and begins the others anew.
+What is not equal: it draws its own random numbers, and halves the square of small errors (Adam hardly sees a factor).
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from spie import stats
+from spie.agents.base import Agent, Keep, Replay, Seeds, Session, changed, refuse
+from spie.agents.registry import agent as named
+from spie.engine.lanes import seed_array
+from spie.files import replacing
+from spie.paper.experiment import Experiment
+from spie.paper.measures import SIMILAR, ratio
+from spie.paper.registry import register_experiment
+from spie.paper.results import Results, Stored
+from spie.paper.sections import Curve, CurvePanels, Panel, SectionPart, Table, agent_row, between, number
+from spie.runs.run import Run
+from spie.tasks.base import Kind, check_kind
+from spie.tasks.registry import task as known_task
+from spie.trace import Trace
+
+FRAMES = 500_000  # of a game of MinAtar; others have their share of it
+GAMES: dict[str, tuple[float, int]] = {  # what share of the frames, and the most seeds
+    "four-rooms": (0.06, 5),
+    "minatar/breakout": (1.0, 5),
+    "minatar/freeway": (1.0, 5),
+    "minatar/asterix": (1.0, 5),
+    "freeway": (0.6, 2),
+}
+SHARED: dict[str, Any] = {  # what both agents are given
+    "rate": 2.5e-4, "eps": 1e-6, "gamma": 0.99, "batch": 32, "train_every": 4, "target_every": 1000, "epsilon": 0.05,
+    "epsilon_fraction": 0.1, "replay": 100_000,
+}  # fmt: skip
+
+
+def network_of(env: str) -> str:
+    return "minatar" if env.startswith("minatar/") else "nature" if env == "freeway" else "small"
+
+
+@dataclass(frozen=True)
+class SB3Images(Agent):
+    """DQN of Stable-Baselines3 on an image task."""
+
+    kind: ClassVar[Kind] = "images"
+    resumable: ClassVar[bool] = True
+
+    network: str
+    stack: int
+    learning_starts: int
+    rate: float
+    eps: float
+    gamma: float
+    batch: int
+    train_every: int
+    target_every: int
+    epsilon: float
+    epsilon_fraction: float
+    replay: int
+
+    def run(
+        self,
+        task: Any,
+        steps: int,
+        seeds: Seeds = 1,
+        *,
+        episodes: int | None = None,
+        keep: Keep = Keep(),
+        replay: Replay | None = None,
+        session: Session = Session(),
+    ) -> Trace:
+        """Seed after seed on one thread; with a folder in the session, a seed that is done is kept there."""
+        check_kind(task, "images", "SB3Images")
+        refuse("SB3Images", episodes=episodes, replay=replay is not None, **changed(keep))
+        lanes, found = seed_array(seeds).tolist(), []
+        for i, seed in enumerate(lanes):
+            found.append(self._kept(task, steps, seed, session.folder))
+            if session.progress is not None:
+                session.progress((i + 1) / len(lanes))
+        return _trace(lanes, steps, found)
+
+    def _kept(self, task: Any, steps: int, seed: int, folder: Path | None) -> NDArray[np.float64]:
+        """Episodes [n, 3] of one seed: steps, reward, whether it was truncated."""
+        done = None if folder is None else Path(folder) / f"seed-{seed}.npy"
+        if done is not None and done.exists():
+            return np.asarray(np.load(done, allow_pickle=False))
+        played = self._episodes(task, steps, seed)
+        if done is not None:
+            done.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(done) as file:
+                np.save(file, played, allow_pickle=False)
+        return played
+
+    def _episodes(self, task: Any, steps: int, seed: int) -> NDArray[np.float64]:
+        from spie.dropin.sb3 import image_dqn  # loads torch
+
+        model = image_dqn(
+            lambda: StackedImages(task, self.stack),
+            self.network,
+            seed,
+            eps=self.eps,
+            learning_rate=self.rate,
+            gamma=self.gamma,
+            batch_size=self.batch,
+            train_freq=self.train_every,
+            target_update_interval=self.target_every,
+            exploration_final_eps=self.epsilon,
+            exploration_fraction=self.epsilon_fraction,
+            buffer_size=min(self.replay, steps),
+            learning_starts=self.learning_starts,
+            max_grad_norm=1e9,  # ours has no limit
+        )
+        episodes: list[tuple[float, float, float]] = []
+        now = [0, 0.0]
+
+        def note(local: dict[str, Any], _: dict[str, Any]) -> bool:
+            now[0] += 1
+            now[1] += float(local["rewards"][0])
+            if local["dones"][0]:
+                episodes.append((now[0], now[1], float(local["infos"][0].get("TimeLimit.truncated", False))))
+                now[:] = 0, 0.0
+            return True
+
+        model.learn(steps, callback=note)
+        return np.array(episodes, np.float64).reshape(-1, 3)
+
+    def seconds_per_step(self, task: Any) -> float:
+        return {"nature": 0.02, "small": 1.2e-3, "minatar": 1.2e-3}[self.network]
+
+    def memory(self, task: Any, steps: int, seeds: int) -> int:
+        """Two stacks of frames for every step."""
+        height, width = task.shape
+        return int(2 * self.stack * height * width * min(self.replay, steps))
+
+
+class StackedImages(gym.Env[NDArray[np.uint8], Any]):
+    """One copy of an image task as agents of other libraries want it: images uint8 [stack * planes, H, W]."""
+
+    def __init__(self, task: Any, stack: int) -> None:
+        self.env, self.stack, self.planes = task.make(1), stack, task.planes
+        height, width = task.shape
+        self.observation_space = gym.spaces.Box(0, 255, (stack * self.planes, height // self.planes, width), np.uint8)
+        self.action_space = gym.spaces.Discrete(int(self.env.single_action_space.n))
+        self._frames: deque[NDArray[np.uint8]] = deque(maxlen=stack)
+
+    def _observation(self) -> NDArray[np.uint8]:
+        return np.stack(self._frames).reshape(self.observation_space.shape or ())
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
+        super().reset(seed=seed)
+        frames, _ = self.env.reset(seed=None if seed is None else [seed])
+        self._frames.extend([frames[0]] * self.stack)
+        return self._observation(), {}
+
+    def step(self, action: Any) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
+        frames, rewards, terminated, truncated, _ = self.env.step(np.array([int(action)]))
+        self._frames.append(frames[0])
+        return self._observation(), float(rewards[0]), bool(terminated[0]), bool(truncated[0]), {}
+
+
+def _trace(seeds: list[int], steps: int, found: list[NDArray[np.float64]]) -> Trace:
+    n, most = len(seeds), max(1, *map(len, found))
+    whole = np.zeros((n, most, 3))
+    for row, played in zip(whole, found, strict=True):
+        row[: len(played)] = played
+    none = np.zeros((n, 0), np.int32)
+    return Trace(
+        seeds=np.array(seeds, np.int64),
+        total_reward=whole[..., 1].sum(axis=1),
+        total_bonus=np.zeros(n),
+        steps=np.full(n, steps),
+        visits=none,
+        first_visit=none,
+        episode_steps=whole[..., 0].astype(np.int32),
+        truncated=whole[..., 2].sum(axis=1).astype(np.int32),
+        snapshots=np.zeros((n, 0, 0), np.int32),
+        episode_rewards=whole[..., 1],
+    )
+
+
+# The runs
+
+
+def runs(seeds: int, frames: int = FRAMES) -> list[Run]:
+    """On every game our agent, theirs, and a random player; games that take long have fewer seeds."""
+    planned = []
+    for env, (share, most) in GAMES.items():
+        task = known_task(env, "images")
+        steps = max(200, int(share * frames) // task.frame_skip)
+        n, stack, starts = min(seeds, most), 4 if env == "freeway" else 1, min(1000, steps // 10)
+        settings = SHARED | {"network": network_of(env), "stack": stack, "learning_starts": starts}
+        same: dict[str, Any] = {"preset": "small", "reconstruction": False, "target": "periodic"}
+        ours = named("dqn", **same | settings)
+        idle = named("dqn", **same | settings | {"learning_starts": steps + 1})
+        planned += [
+            Run(env, "dqn", ours, task, steps, n),
+            Run(env, "dqn of SB3", SB3Images(**settings), task, steps, n),
+        ]
+        planned.append(Run(env, "random", idle, task, steps, n, role="control"))
+    return planned
+
+
+def late_return(trace: Trace) -> NDArray[np.float64]:
+    """Mean reward of the episodes that end in the last tenth of the steps [seeds]; 0 where none does."""
+    assert trace.episode_rewards is not None
+    ends = np.cumsum(trace.episode_steps, axis=1)
+    late = (trace.episode_steps > 0) & (ends > 0.9 * trace.steps[:, None])
+    return np.asarray((late * trace.episode_rewards).sum(axis=1) / np.maximum(late.sum(axis=1), 1))
+
+
+def return_curve(trace: Trace, steps: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean reward of the last 20 episodes that ended by each of the given steps [seeds, len(steps)]."""
+    assert trace.episode_rewards is not None
+    curves = np.zeros((len(trace.seeds), len(steps)))
+    for curve, lengths, rewards in zip(curves, trace.episode_steps, trace.episode_rewards, strict=True):
+        total = np.concatenate([[0.0], np.cumsum(rewards[lengths > 0])])
+        n = np.searchsorted(np.cumsum(lengths[lengths > 0]), steps, side="right")
+        first = np.maximum(n - 20, 0)
+        curve[:] = (total[n] - total[first]) / np.maximum(n - first, 1)
+    return curves
+
+
+def verdict(ours: NDArray[np.float64], theirs: NDArray[np.float64], random: NDArray[np.float64]) -> tuple[str, str]:
+    """The ratio with its interval, and what follows from it."""
+    found = ratio("", ours, theirs, **SIMILAR)
+    shown = f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]"
+    if len(ours) < 2 or len(theirs) < 2:
+        return shown, "one seed decides nothing"
+    if min(stats.difference(x, random)[1] for x in (ours, theirs)) <= 0:
+        return shown, "not clearly above a random player"
+    words = {"holds": "equal", "fails": "not equal", "undecided": "undecided: the interval crosses .8 or 1.25"}
+    return shown, words[found.outcome]
+
+
+# The page
+
+
+def section(experiment: Experiment, results: Results) -> list[SectionPart]:
+    """Curves of all games, and whether the two are equal."""
+    columns = ("game", "agent", "return in the last tenth", "95 % interval", "ours over theirs", "so", "steps", "n")
+    panels, rows = [], []
+    for env, cells in results.found(experiment.key).items():
+        panels.append(_panel(env, cells))
+        values = {name: late_return(trace) for name, (_, trace) in cells.items()}
+        shown = verdict(values["dqn"], values["dqn of SB3"], values["random"])
+        for name, (run, _) in cells.items():
+            e = stats.estimate(values[name])
+            both = shown if name == "dqn" else ("", "")
+            cell = (env, name, number(e.mean, 2), between(e.low, e.high, 2), *both, number(run.steps), e.n)
+            rows.append(agent_row(cell, run.role == "control"))
+    caption = "Same layers and settings; mean reward of the last 20 episodes, mean over seeds and 95 % interval"
+    return [CurvePanels(caption, panels), Table("Parity with Stable-Baselines3", columns, rows, texts=2)]
+
+
+def _panel(env: str, cells: Mapping[str, Stored]) -> Panel:
+    x = np.linspace(0, next(iter(cells.values())).run.steps, 101)
+    curves = {name: Curve(x, *stats.mean_curve(return_curve(trace, x))) for name, (_, trace) in cells.items()}
+    return Panel(env, curves, "steps", "return")
+
+
+def measured(run: Run, trace: Any) -> tuple[str, NDArray[np.float64]]:
+    return "mean return of the episodes in the last tenth", late_return(trace)
+
+
+register_experiment(
+    Experiment(
+        "parity",
+        "Our DQN against Stable-Baselines3's (not in the paper)",
+        section,
+        runs,
+        seeds=5,
+        measure=measured,
+        long=True,
+        on="processes",
+        frames=FRAMES,
+    )
+)
