@@ -50,7 +50,7 @@ PIECES: dict[str, tuple[Piece, tuple[str, ...]]] = {  # how it is taken out, and
     "no references counted": (counting_references, CHAINS + FIELDS + LINEAR),
     "matrix products in vectors": (lambda: plainly(linear, "product"), LINEAR[1:]),
     "dot in vectors": (lambda: plainly(linear, "dot"), LINEAR),
-    "|x| in vectors": (lambda: plainly(linear, "norm_1"), LINEAR[1:]),
+    "norms in vectors": (lambda: plainly(linear, "norm_1"), LINEAR[1:]),
     "y += c x in vectors": (lambda: plainly(linear, "add_scaled"), LINEAR),
     "copies in vectors": (lambda: plainly(linear, "copy"), LINEAR),
     "cosines in vectors": (lambda: plainly(linear, "cosines"), LINEAR),

@@ -38,6 +38,8 @@ if TYPE_CHECKING:  # loaded on first use
     from spie.agents.registry import agent, register_agent
     from spie.agents.sarsa.batch import run_sarsa
     from spie.agents.sarsa.settings import Sarsa
+    from spie.behaviour.fit import fit, loglikelihood
+    from spie.behaviour.model import ChoiceModel, Parameter, model, register_model
     from spie.behaviour.paths import Paths
     from spie.dropin.check import check_reward
     from spie.dropin.gymnasium import IntrinsicReward
@@ -65,6 +67,7 @@ __all__ = [
     "DQN",
     "MDP",
     "Agent",
+    "ChoiceModel",
     "ContinuousEnv",
     "ContinuousTask",
     "EnvTask",
@@ -75,6 +78,7 @@ __all__ = [
     "Layout",
     "LinearQ",
     "MDPEnv",
+    "Parameter",
     "Paths",
     "Planner",
     "Replay",
@@ -89,18 +93,22 @@ __all__ = [
     "convolution_features",
     "data",
     "dr",
+    "fit",
     "fourier_features",
     "fr",
     "graph",
     "grid",
     "hexgrid",
     "linear_track",
+    "loglikelihood",
     "maze",
+    "model",
     "mountain_car",
     "pendulum",
     "plus_maze",
     "pr",
     "register_agent",
+    "register_model",
     "register_task",
     "reverse",
     "reward",
@@ -135,6 +143,8 @@ _ON_FIRST_USE = {  # modules, and the names that they bring: `import spie` itsel
     "spie.agents.registry": "agent register_agent",
     "spie.agents.sarsa.batch": "run_sarsa",
     "spie.agents.sarsa.settings": "Sarsa",
+    "spie.behaviour.fit": "fit loglikelihood",
+    "spie.behaviour.model": "ChoiceModel Parameter model register_model",
     "spie.behaviour.paths": "Paths",
     "spie.dropin.check": "check_reward",
     "spie.dropin.gymnasium": "IntrinsicReward",

@@ -70,11 +70,30 @@ class Policy:
     def __init__(self, agent, mdp):
         self.agent, self.mdp = agent, mdp
         self.H = np.zeros((mdp.n_states, mdp.n_actions))
+        self.n = np.zeros((mdp.n_states, mdp.n_actions))
+        self.sizes, self.unit = [], 0.01  # |r| so far; the largest of their averages
         self.reset(mdp)
 
     def reset(self, mdp):
         """A new episode, perhaps in another maze."""
         self.mdp, self.last_action, self.left, self.direction = mdp, None, None, None
+
+    def optimistic(self, Q):
+        """Q with what is added to actions seldom tried."""
+        return (
+            Q + self.agent.optimism * self.unit / (1 - self.agent.gamma) / (self.n + 1) ** 2
+            if self.agent.optimism
+            else Q
+        )
+
+    def paid(self, s, a, r):
+        """The last |r| weighs most, each before it gamma times less."""
+        self.n[s, a] += 1
+        if self.agent.optimism:
+            self.sizes.append(abs(r))
+            weights = self.agent.gamma ** np.arange(len(self.sizes))[::-1]
+            average = weights @ self.sizes / weights.sum()
+            self.unit = average if not any(self.sizes[:-1]) and average else max(self.unit, average)
 
     def moved(self, s, a, s2):
         self.last_action = a
@@ -94,7 +113,7 @@ class Policy:
 
     def preferences(self, Q, s):
         """Of each available action."""
-        agent = self.agent
+        agent, Q = self.agent, self.optimistic(Q)
         x = {}
         for a in np.flatnonzero(self.mdp.available[s]):
             x[a] = Q[s, a] * (agent.inverse_temperature if agent.policy == "softmax" else 1.0)
@@ -223,7 +242,9 @@ def reference(agent, mdp, steps, seed, episodes=None, words=stream, along=None):
     Q = np.full((S, mdp.n_actions), agent.q0)
     visits = np.eye(S, dtype=int)[s]
     a2 = log_p2 = None
-    carries = agent.next_action == "carry" or along is not None  # the a' of a recording is what was done next
+    carries = agent.next_action == "carry" or (
+        along is not None and agent.target == "sarsa"
+    )  # the a' of a recording is what was done next
     while True:
         t, i = env.t + 1, env.lengths[-1]
         a = env.taken(i) if along else policy.draw(Q, s, word(4 * t))
@@ -234,6 +255,7 @@ def reference(agent, mdp, steps, seed, episodes=None, words=stream, along=None):
             M, F, N = fixed[env.phase]
         s2, r, done = env.step(a)
         policy.moved(s, a, s2)
+        policy.paid(s, a, r)
         visits[s2] += 1
         if agent.bonus_from == "previous":
             bonus = r_int()
@@ -245,12 +267,17 @@ def reference(agent, mdp, steps, seed, episodes=None, words=stream, along=None):
             bonus = r_int()
         if along is None:
             a2 = policy.draw(Q, s2, word(4 * t + 2))
-            log_p2, ahead = policy.log_p(Q, s2, a2, None), Q[s2, a2]
+            log_p2, ahead = policy.log_p(Q, s2, a2, None), policy.optimistic(Q)[s2, a2]
         elif not env.over:
             a2 = env.taken(i + 1)
-            log_p2, ahead = policy.log_p(Q, s2, *env.recorded(i + 1)), Q[s2, a2]
+            log_p2, ahead = policy.log_p(Q, s2, *env.recorded(i + 1)), policy.optimistic(Q)[s2, a2]
         else:  # what would have come next is not known: the mean under the policy
-            a2, ahead = None, policy.probabilities(Q, s2) @ Q[s2]
+            a2, ahead = None, policy.probabilities(Q, s2) @ policy.optimistic(Q)[s2]
+        if agent.target != "sarsa":
+            seen = policy.optimistic(Q)[s2]
+            ahead = (
+                policy.probabilities(Q, s2) @ seen if agent.target == "expected" else seen[env.mdp.available[s2]].max()
+            )
         Q[s, a] += agent.alpha * (r + agent.beta * bonus + agent.gamma * (1 - done) * ahead - Q[s, a])
         path.append((s, a, s2, r, bonus))
         s = s2

@@ -2,15 +2,17 @@
 
 import dataclasses
 import functools
+import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spie.agents.replay import Replay
 from spie.behaviour.mazes import graph_of_moves, possible, read_mazes
 from spie.behaviour.reading import Options, Trial, read_columns, read_file, read_table
 from spie.behaviour.rows import Rows
@@ -19,6 +21,19 @@ from spie.tasks.mdp import MDP, reachable
 from spie.trace import Trace
 
 Walks = Mapping[Any, Any] | Sequence[Any]
+
+
+class FlatWalks(NamedTuple):
+    """Paths as compiled code reads them."""
+
+    first: NDArray[np.int64]  # [subjects + 1] the first trial of each subject
+    trials: NDArray[np.int64]  # [trials, 4] where its states begin, moves, maze, and the state that ends it or -1
+    states: NDArray[np.int32]  # all states, trial after trial
+    actions: NDArray[np.int32]  # the action that leaves each; -1 where it is not known, and at the end of a trial
+    following: NDArray[np.int32]  # [mazes * S * A] where an action most likely leads
+    legal: NDArray[np.uint8]  # [mazes * S * A]
+    position: NDArray[np.int32]  # [S] whose differences tell directions; empty where there is no map
+    steps: NDArray[np.int64]  # [subjects] moves in all
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,6 +206,54 @@ class Paths:
     @functools.cached_property
     def subjects(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(trial.subject for trial in self.trials))
+
+    @functools.cached_property
+    def replay(self) -> Replay:
+        """The paths as an agent follows them."""
+        by = [self.of(subject) for subject in self.subjects]
+        paid = any(trial.rewards is not None for trial in self.trials)
+        return Replay(
+            states=[[trial.states for trial in trials] for trials in by],
+            actions=[[trial.actions for trial in trials] for trials in by],
+            rewards=[[trial.rewards for trial in trials] for trials in by] if paid else None,  # type: ignore[misc]
+            mazes=[[trial.maze for trial in trials] for trials in by],
+            subjects=self.subjects,
+        )
+
+    @functools.cached_property
+    def walks(self) -> FlatWalks:
+        """The paths in flat arrays."""
+        counts = [len(self.of(subject)) for subject in self.subjects]
+        rows, at = [], 0
+        for trial in self.trials:
+            ends = np.flatnonzero(self.mazes[trial.maze].terminal[0])
+            rows.append((at, len(trial.actions), trial.maze, int(ends[0]) if len(ends) else -1))
+            at += len(trial.states)
+        cells, shape = self.mazes[0].cells, self.mazes[0].shape
+        likely = [np.take_along_axis(m.next, m.prob.argmax(axis=2)[:, :, None], axis=2) for m in self.mazes]
+        first = np.append(0, np.cumsum(counts))
+        moves = np.array([len(trial.actions) for trial in self.trials])
+        return FlatWalks(
+            first,
+            np.array(rows, np.int64),
+            np.concatenate([trial.states for trial in self.trials]),
+            np.concatenate([np.append(trial.actions, -1) for trial in self.trials]).astype(np.int32),
+            np.concatenate([next_.reshape(-1) for next_ in likely]).astype(np.int32),
+            np.concatenate([maze.available.reshape(-1) for maze in self.mazes]).astype(np.uint8),
+            np.zeros(0, np.int32) if cells is None or shape is None else cells[:, 0] * (2 * shape[1]) + cells[:, 1],
+            np.add.reduceat(moves, first[:-1]),
+        )
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """A hash of mazes, moves and rewards."""
+        digest = hashlib.sha256(repr((self.goal, [maze.digest for maze in self.mazes])).encode())
+        for trial in self.trials:
+            digest.update(repr(trial[:4]).encode())
+            for array in (trial.states, trial.actions, trial.rewards):
+                digest.update(b"" if array is None else array.tobytes())
+        digest.update(b"" if self.start_matrix is None else self.start_matrix.tobytes())
+        return digest.hexdigest()[:24]
 
     def of(self, subject: str) -> tuple[Trial, ...]:
         """The trials of a subject, in order."""

@@ -37,10 +37,11 @@ def report(
     with tempfile.TemporaryDirectory() as empty, Store(path if path.exists() else f"{empty}/none.db") as store:
         found = Results(store)
         write(found, output)
-        _, agree, differ, missing = tally(found).rows[-1].values
+        _, agree, open_ones, differ, missing = tally(found).rows[-1].values
     for line in available()[1]:
         print(f"spie: {line}", file=sys.stderr)
-    print(f"{agree} published numbers agree, {differ} differ, {missing} were not run")
+    counts = f"{agree} agree, {open_ones} cannot be told apart, {differ} differ, {missing} were not run"
+    print(f"published numbers: {counts}")
     print(output.resolve())
     if open_:
         webbrowser.open(output.resolve().as_uri())

@@ -12,6 +12,7 @@ import functools
 import hashlib
 import importlib.util
 import inspect
+import linecache
 import math
 import os
 import sys
@@ -40,16 +41,32 @@ _INNER = "@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt={counted})"
 
 
 def cache_folder() -> Path:
-    """Where compiled kernels are kept: $SPIE_CACHE, else the user's cache folder, else a temporary one."""
+    """Where compiled kernels are kept: $SPIE_CACHE, else the user's cache folder, else a temporary one.
+
+    It holds code that is run, Numba's pickles among it: it is private, and one that others can write to is refused.
+    """
     home = os.environ.get("SPIE_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "spie"
     folder = Path(home) / "kernels"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _keep_private(folder)
         if os.access(folder, os.W_OK):
             return folder
     except OSError:
         pass
     return Path(tempfile.mkdtemp(prefix="spie-kernels-"))
+
+
+def _keep_private(folder: Path) -> None:
+    """Let nobody else into a folder of code; ValueError where somebody else may have been."""
+    if os.name != "posix":  # elsewhere a user's folders are the user's
+        return
+    status = folder.stat()
+    if status.st_uid != os.getuid() or status.st_mode & 0o022:
+        whose = "belongs to another user" if status.st_uid != os.getuid() else "can be written to by others"
+        raise ValueError(f"{folder} {whose}, and code is kept there; remove it, or set SPIE_CACHE to a folder of yours")
+    if status.st_mode & 0o077:
+        folder.chmod(0o700)
 
 
 def specialise(
@@ -96,8 +113,23 @@ def specialise(
 def _specialised(function: Callable[..., Any], constants: tuple[tuple[str, Any], ...]) -> str:
     """The function's text with constants filled in, without the branches that they rule out."""
     own_names = function.__code__.co_varnames
-    tree = ast.parse(_source(function))
-    return ast.unparse(_FillIn({name: value for name, value in constants if name not in own_names}).visit(tree))
+    filled_in = _FillIn({name: value for name, value in constants if name not in own_names})
+    return ast.unparse(filled_in.visit(_bare(ast.parse(_own_text(function)).body[0])))
+
+
+def _own_text(function: Callable[..., Any]) -> str:
+    """The text of a function of a kernel; `inspect` would read its file anew for each of them."""
+    found = _texts(function.__code__.co_filename).get(function.__code__.co_firstlineno)
+    return textwrap.dedent(inspect.getsource(function)) if found is None else found
+
+
+@functools.cache
+def _texts(file: str) -> dict[int, str]:
+    """The functions at the top of a file, by their first lines."""
+    lines = linecache.getlines(file)
+    functions = [node for node in ast.parse("".join(lines)).body if isinstance(node, ast.FunctionDef)]
+    first = [min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]) for node in functions]
+    return {i: "".join(lines[i - 1 : node.end_lineno]) for i, node in zip(first, functions, strict=True)}
 
 
 class _FillIn(ast.NodeTransformer):
@@ -192,13 +224,19 @@ def _source(function: Callable[..., Any]) -> str:
         raise _NoSource from error
     if not isinstance(tree, ast.FunctionDef) or tree.name != function.__name__:
         raise _NoSource
-    tree.decorator_list = []
-    tree.returns = None
-    for argument in tree.args.args + tree.args.kwonlyargs:
+    return ast.unparse(_bare(tree))
+
+
+def _bare(function: Any) -> ast.FunctionDef:
+    """A function's tree without decorators, annotations and docstring."""
+    function.decorator_list = []
+    function.returns = None
+    for argument in function.args.args + function.args.kwonlyargs:
         argument.annotation = None
-    if ast.get_docstring(tree) is not None:
-        tree.body = tree.body[1:] or [ast.Pass()]
-    return ast.unparse(tree)
+    if ast.get_docstring(function) is not None:
+        function.body = function.body[1:] or [ast.Pass()]
+    bare: ast.FunctionDef = function
+    return bare
 
 
 def _standing_alone(function: Callable[..., Any], name: str, what: str) -> str:

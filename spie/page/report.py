@@ -15,15 +15,16 @@ from typing import Any, NamedTuple
 import jinja2
 import numpy as np
 
-from spie import stats
 from spie.files import replacing
 from spie.page import plots
 from spie.paper import published as paper
-from spie.paper import registry
-from spie.paper.claims import VERDICTS, judge
+from spie.paper import registry, rules
+from spie.paper.claims import judge
+from spie.paper.coin import luck
 from spie.paper.comparison import tally
 from spie.paper.contenders import label
 from spie.paper.experiment import Experiment
+from spie.paper.findings import findings
 from spie.paper.results import Results
 from spie.paper.sections import (
     Animation,
@@ -49,6 +50,8 @@ class Drawing(NamedTuple):
 
     caption: str
     svgs: Sequence[str]
+    kind: str  # how they stand: "panels", "maps" and "figures" side by side as there is room; "wide" does not shrink
+    legend: Sequence[plots.LegendEntry] = ()
 
 
 class ShippedSection(NamedTuple):
@@ -78,7 +81,7 @@ class Section(NamedTuple):
 
 
 def _curve_panels(part: CurvePanels) -> list[Any]:
-    return [plots.curve_panels(part.panels)]
+    return [plots.curve_panel(panel) for panel in part.panels]
 
 
 def _maps(part: Maps) -> list[Any]:
@@ -90,11 +93,18 @@ def _diagrams(part: Diagrams) -> list[Any]:
 
 
 def _heat_maps(part: HeatMaps) -> list[Any]:
-    return [plots.heat_maps(part.mdp, part.values, part.times)]
+    """In groups of times, so that a narrow page shows them one below the other."""
+    groups = range(0, len(part.times), MAPS_ACROSS)
+    return [
+        plots.heat_maps(part.mdp, part.values, part.times, shown=slice(first, first + MAPS_ACROSS)) for first in groups
+    ]
 
 
 def _space_maps(part: SpaceMaps) -> list[Any]:
-    return [plots.space_maps(part.values, part.view, part.labels)]
+    most = max(float(np.abs(values).max()) for values in part.values.values())
+    maps = list(part.values.items())
+    groups = (dict(maps[first : first + MAPS_ACROSS]) for first in range(0, len(maps), MAPS_ACROSS))
+    return [plots.space_maps(group, part.view, part.labels, columns=2, most=most) for group in groups]
 
 
 def _network(part: NetworkDiagram) -> list[Any]:
@@ -105,14 +115,15 @@ def _picture(part: Picture) -> list[Any]:
     return [{"mountain-car": plots.mountain_car}[part.name]()]
 
 
-FIGURES: dict[type[Any], Callable[[Any], list[Any]]] = {
-    CurvePanels: _curve_panels,
-    Maps: _maps,
-    Diagrams: _diagrams,
-    HeatMaps: _heat_maps,
-    SpaceMaps: _space_maps,
-    NetworkDiagram: _network,
-    Picture: _picture,
+MAPS_ACROSS = 4  # of a group of maps
+FIGURES: dict[type[Any], tuple[str, Callable[[Any], list[Any]]]] = {  # and how they stand
+    CurvePanels: ("panels", _curve_panels),
+    Maps: ("maps", _maps),
+    Diagrams: ("wide", _diagrams),
+    HeatMaps: ("figures", _heat_maps),
+    SpaceMaps: ("figures", _space_maps),
+    NetworkDiagram: ("wide", _network),
+    Picture: ("figures", _picture),
 }
 
 
@@ -120,7 +131,9 @@ def draw(part: Any) -> Table | Text | Drawing:
     """A part as the template takes it."""
     if isinstance(part, Table | Text):
         return part
-    return Drawing(part.caption, [plots.svg(figure) for figure in FIGURES[type(part)](part)])
+    kind, figures = FIGURES[type(part)]
+    legend = plots.legend(part.panels) if isinstance(part, CurvePanels) else ()
+    return Drawing(part.caption, [plots.svg(figure) for figure in figures(part)], kind, legend)
 
 
 def animation(part: Animation) -> dict[str, Any]:
@@ -234,11 +247,14 @@ def page(results: Results) -> str:
     )
     environment.filters["number"] = number
     return environment.get_template("report.html").render(
+        findings=findings(results, judgements),
+        rules=rules.tables(),
+        luck=luck(judgements),
         tally=tally(results),
-        verdicts=[(verdict, counted[verdict]) for verdict in VERDICTS if counted[verdict]],
-        sections=sections,
+        verdicts=[(verdict, counted[verdict]) for verdict in rules.VERDICTS if counted[verdict]],
+        sections=[s for s in sections if s.state != "not run" or s.shipped],
+        not_run=[s for s in sections if s.state == "not run" and not s.shipped],
         judgements=judgements,
-        apart=stats.STANDARD_ERRORS,
         paper_seeds=paper.SEEDS_OF_TABLES_1_AND_3,
         refused=refused,
         versions=[", ".join(map(" ".join, found)) for found in sorted(versions)],

@@ -14,8 +14,9 @@ from spie.agents.dqn.settings import LOSSES
 from spie.paper.atari import PAPER_FRAMES, saturation, score, settings
 from spie.paper.claims import Evidence, Measure, Missing, Runs, Traces
 from spie.paper.contenders import Contender
-from spie.paper.measures import SIMILAR, bootstrapped, ratio
+from spie.paper.measures import bootstrapped, ratio
 from spie.paper.registry import experiment_of
+from spie.paper.rules import LESS, SIMILAR
 from spie.trace import Trace
 
 SCALES: dict[str, Any] = {"floor": 0.1, "ceiling": 10.0}  # losses of similar scale: within a factor of ten
@@ -94,13 +95,13 @@ def similar(name: str, agent: str, rival: str, games: Sequence[str]) -> Measure:
 
 
 def saturates(name: str, game: str, agent: str, rival: str, printed: float) -> Measure:
-    """Frames until the score is near its final one, over those of a rival: below 1, and similar to what is printed."""
+    """Frames until the score is near its final one, over those of a rival: less, and similar to what is printed."""
     pairs: list[tuple[Cell, Cell]] = [((game, agent, {}), (game, rival, {}))]
 
     def measure(runs: Runs) -> list[Evidence]:
         ((_, a, b),) = _pairs(runs, name, pairs, saturation)
-        near = {end: printed * factor for end, factor in SIMILAR.items()}
-        return [ratio("fewer frames", a, b, ceiling=1), ratio("as few as printed", a, b, **near)]
+        near = {end: printed * SIMILAR[end] for end in ("floor", "ceiling")}
+        return [ratio("fewer frames", a, b, **LESS), ratio("as few as printed", a, b, **near)]
 
     return measure
 

@@ -1,8 +1,7 @@
-"""Claims, and the one rule by which they are judged.
+"""Claims, and how they are judged.
 
 A claim is measured in parts (environments, agents, levels). A part is a number with a 95 % bootstrap interval and the
-range that the claim gives it: it holds where the interval lies inside the range, fails where it lies outside, and is
-undecided where it crosses an end. All parts hold: reproduced. None does, or more fail: not reproduced. Else: partly.
+range that the claim's word gives it; `spie.paper.rules` has the words, their ranges and what follows from the parts.
 Where the paper's own tables contradict its sentence, that is the verdict, and our outcome is in the reason.
 """
 
@@ -13,16 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from spie.paper import rules
 from spie.paper.contenders import Contender
 from spie.paper.published import Cell
+from spie.paper.rules import CONTRADICTED, HOLDS, NOT_RUN, OUTCOMES, REPRODUCED, WORDS
 from spie.paper.sections import number
-
-REPRODUCED, PARTLY, NOT_REPRODUCED = "reproduced", "partly", "not reproduced"
-CONTRADICTED = "contradicted by the paper's own numbers"
-NOT_RUN, OVER_BUDGET = "not run", "not run at the paper's budget"
-VERDICTS = (REPRODUCED, PARTLY, NOT_REPRODUCED, CONTRADICTED, NOT_RUN, OVER_BUDGET)
-
-FEWEST_SEEDS = 10  # an interval from fewer decides nothing
 
 
 @dataclass(frozen=True)
@@ -35,18 +29,24 @@ class Evidence:
     high: float
     floor: float = -math.inf
     ceiling: float = math.inf
+    word: str = ""  # of `rules.WORDS`, where the range is that of a word
 
     @property
     def outcome(self) -> str:
-        if self.floor < self.low and self.high < self.ceiling:
-            return "holds"
-        return "fails" if self.high < self.floor or self.low > self.ceiling else "undecided"
+        return rules.outcome(self.low, self.high, self.floor, self.ceiling, self.word)
 
     @property
     def strength(self) -> tuple[int, float]:
         """For sorting: the outcome, then how far the interval is inside the range."""
         margin = min(self.low - self.floor, self.ceiling - self.high)
-        return ("fails", "undecided", "holds").index(self.outcome), margin
+        return (rules.FAILS, rules.TOO_SMALL, rules.UNDECIDED, HOLDS).index(self.outcome), margin
+
+    @property
+    def in_plain_words(self) -> "Evidence":
+        """The same under the plain word, where its own is a strong one."""
+        if self.word and (plain := WORDS[self.word].plain):
+            return replace(self, word=plain, floor=WORDS[plain].floor, ceiling=WORDS[plain].ceiling)
+        return self
 
     def __str__(self) -> str:
         interval = f" [{_short(self.low)}, {_short(self.high)}]" if self.low != self.high else ""
@@ -99,11 +99,13 @@ class Claim:
     measure: Measure | None = None
     printed: Callable[[], list[str]] = list  # where the paper's tables say otherwise
     same_as: tuple[str, ...] = ()  # a restatement: the parts of these claims
+    plain: bool = False  # of a restatement: it says "more" where those say "much more"
     unmeasured: str = NOT_RUN  # the verdict where nothing is stored that it could be measured on
     less: Callable[[Traces], str] = lambda results: (
         ""
     )  # how what is stored falls short of the paper's budget, if it does
     ours: bool = False
+    controls: bool = False  # whether it compares with agents that have no representation
 
     @property
     def where(self) -> str:
@@ -144,14 +146,15 @@ def _judge(
         seeds = min(measured(source)[1] for source in sources)
         for source in sources:
             name = f"{source.id}: " if len(sources) > 1 else ""
-            parts += [replace(part, label=name + part.label) for part in measured(source)[0]]
+            found = [part.in_plain_words if claim.plain else part for part in measured(source)[0]]
+            parts += [replace(part, label=name + part.label) for part in found]
         if not parts:
             verdict, reason = claim.unmeasured, "no experiment of ours measures it"
         elif less:
             seen = verdict_of(parts)[1]
             verdict, reason = claim.unmeasured, f"{less}, {seeds} seed(s): not comparable; there it {seen}"
-        elif seeds < FEWEST_SEEDS:
-            verdict, reason = NOT_RUN, f"{seeds} seeds decide nothing, {FEWEST_SEEDS} are the least"
+        elif seeds < rules.FEWEST_SEEDS:
+            verdict, reason = NOT_RUN, f"{seeds} seeds decide nothing, {rules.FEWEST_SEEDS} are the least"
         else:
             verdict, reason = verdict_of(parts)
     except Missing as missing:
@@ -166,17 +169,17 @@ def _judge(
 
 
 def verdict_of(parts: Sequence[Evidence]) -> tuple[str, str]:
-    """The rule: the verdict, and which parts made it."""
-    labels = {outcome: [p.label for p in parts if p.outcome == outcome] for outcome in ("holds", "fails", "undecided")}
-    n = len(labels["holds"])
-    if n == len(parts):
-        return REPRODUCED, f"holds in all {n} parts" if n > 1 else "holds"
-    why = [f"holds in {n} of {len(parts)}"]
-    for outcome in ("fails", "undecided"):
-        some, more = labels[outcome][:6], len(labels[outcome]) - 6
+    """The verdict, and which parts made it."""
+    labels = {outcome: [p.label for p in parts if p.outcome == outcome] for outcome in OUTCOMES}
+    verdict, n = rules.claim_verdict([p.outcome for p in parts]), len(labels.pop(HOLDS))
+    if verdict == REPRODUCED:
+        return verdict, f"holds in all {n} parts" if n > 1 else "holds"
+    why = [f"holds in {n} of {len(parts)}"] if len(parts) > 1 else []
+    for outcome, found in labels.items():
+        some, more = found[:6], len(found) - 6
         if some:
             why.append(f"{outcome}: {', '.join(some)}{f' and {more} more' if more > 0 else ''}")
-    return (NOT_REPRODUCED if n == 0 or len(labels["fails"]) > n else PARTLY), "; ".join(why)
+    return verdict, "; ".join(why)
 
 
 def printed_above(

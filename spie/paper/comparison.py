@@ -1,15 +1,18 @@
 """Published numbers beside ours, cell by cell."""
 
+import math
 from collections import Counter
 from typing import NamedTuple
 
 from spie import stats
 from spie.paper import published as paper
-from spie.paper.claims import FEWEST_SEEDS
 from spie.paper.registry import experiment_of, experiments
 from spie.paper.results import Results
+from spie.paper.rules import CELL_VERDICTS, cell_verdict
 from spie.paper.sections import Row, Table
 from spie.runs.run import Run
+
+TALLIED = ("agree", "cannot be told apart", "differ")  # the verdicts, of several numbers
 
 
 class Comparison(NamedTuple):
@@ -23,9 +26,12 @@ class Comparison(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        if self.ours.n < FEWEST_SEEDS:
-            return "too few seeds"
-        return "agrees" if self.as_sd.agrees else "differs"
+        return cell_verdict(self.ours, self.published.mean, self.as_sd)
+
+    @property
+    def times(self) -> float:
+        """Our mean over the published one."""
+        return self.ours.mean / self.published.mean if self.published.mean else math.nan
 
 
 def comparisons(results: Results, key: str) -> list[Comparison]:
@@ -47,13 +53,14 @@ def _comparisons(results: Results, key: str) -> list[Comparison]:
 
 
 def tally(results: Results) -> Table:
-    """How many published cells agree, differ, were not run."""
+    """How many published cells there are of each verdict, and how many were not run."""
     rows = []
     for e in experiments():
         if e.published and e.counted:
             found = Counter(c.verdict for c in comparisons(results, e.name))
-            judged = (found["agrees"], found["differs"])
+            judged = [found[verdict] for verdict in CELL_VERDICTS]
             title = f"{e.title}, not run at the paper's budget" if e.frames else e.title
             rows.append(Row((title, *judged, len(e.published) - sum(judged))))
-    total = [sum(row.values[i] for row in rows) for i in (1, 2, 3)]
-    return Table("Table by table", ("table", "agree", "differ", "not run"), [*rows, Row(("all", *total), "total")])
+    columns = ("table", *TALLIED, "not run")
+    total = [sum(row.values[i] for row in rows) for i in range(1, len(columns))]
+    return Table("Table by table", columns, [*rows, Row(("all", *total), "total")])

@@ -18,6 +18,7 @@ from spie import stats
 from spie.errors import unknown
 from spie.paper import published as paper
 from spie.paper.claims import Claim
+from spie.paper.rules import cell_verdict
 from spie.paper.sections import SectionPart
 from spie.runs.run import Run, load
 from spie.runs.store import Store
@@ -55,7 +56,7 @@ def beside_published(experiment: "Experiment", run: Run, ours: stats.Estimate) -
         return {"paper_mean": None, "paper_spread": None, "verdict": verdict}
     test = stats.agreement(ours, *cell, paper.SEEDS_OF_TABLES_1_AND_3)
     apart = {"standard_errors_apart": round(test.z, 2), "spread_read_as": test.reading}
-    verdict = "agrees" if test.agrees else "differs"
+    verdict = cell_verdict(ours, cell.mean, test)
     return apart | {"paper_mean": cell.mean, "paper_spread": cell.spread, "verdict": verdict}
 
 

@@ -14,8 +14,9 @@ from spie.agents.sarsa.settings import Sarsa
 from spie.paper import published as paper
 from spie.paper.claims import Evidence, Measure, Runs
 from spie.paper.contenders import Contender
-from spie.paper.measures import SIMILAR, compare, ratio, steps_to, together
+from spie.paper.measures import compare, ratio, steps_to, together
 from spie.paper.results import Results
+from spie.paper.rules import MORE, SIMILAR
 from spie.paper.sections import Curve, Panel, SectionPart, Table, agent_row, between, number, percent
 from spie.runs.run import Run
 from spie.tasks import grid
@@ -55,7 +56,7 @@ def coverage_run(seeds: int, env: str, agent: str, s: Sarsa, **variant: Any) -> 
 # What is claimed about coverage
 
 
-def covers_faster(agent: Contender, *rivals: Contender) -> Measure:
+def covers_faster(agent: Contender, *rivals: Contender, word: dict[str, Any] = MORE) -> Measure:
     """Median steps of the fastest rival over the agent's, on each map, for each share of the states."""
 
     def measure(runs: Runs) -> list[Evidence]:
@@ -64,7 +65,7 @@ def covers_faster(agent: Contender, *rivals: Contender) -> Measure:
             times = {rival: steps_to(runs(rival, env), share) for rival in rivals}
             best = min(times, key=lambda rival: float(np.median(times[rival])))
             label = f"{env} {share:.0%}" + (f" {best.label}" if len(rivals) > 1 else "")
-            parts.append(ratio(label, times[best], steps_to(runs(agent, env), share), np.median, floor=1))
+            parts.append(ratio(label, times[best], steps_to(runs(agent, env), share), np.median, **word))
         return parts
 
     return measure
@@ -82,7 +83,7 @@ def covers_alike(agent: Contender, other: Contender) -> Measure:
 
 def coverage_panels(results: Results, experiment: str, left_out: Collection[str] = ()) -> list[Panel]:
     """States seen against steps, a panel for each map."""
-    x = np.linspace(0, paper.COVERAGE_STEPS, 101)
+    x = np.unique(np.geomspace(10, paper.COVERAGE_STEPS, 120).round())  # where the curves differ is early
     panels = []
     for env, cells in results.found(experiment).items():
         curves = {
@@ -90,7 +91,7 @@ def coverage_panels(results: Results, experiment: str, left_out: Collection[str]
             for label, (run, trace) in cells.items()
             if run.agent not in left_out
         }
-        panels.append(Panel(env, curves, "steps", "states seen, %"))
+        panels.append(Panel(env, curves, "steps", "states seen, %", log="x"))
     return panels
 
 

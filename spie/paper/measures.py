@@ -15,7 +15,6 @@ from spie.tasks.grids import doors
 from spie.tasks.mdp import MDP
 from spie.trace import Trace, Trajectory
 
-SIMILAR: dict[str, Any] = {"floor": 0.8, "ceiling": 1.25}  # "similar", "comparable": a ratio in this range
 ROUNDING = 1e-9
 
 Array = NDArray[Any]
@@ -24,22 +23,22 @@ Array = NDArray[Any]
 # --- Every part of a claim is made by one of these. ---
 
 
-def bootstrapped(label: str, f: Callable[..., Any], *samples: Array, **ends: float) -> Evidence:
+def bootstrapped(label: str, f: Callable[..., Any], *samples: Array, **ends: Any) -> Evidence:
     """f of some samples, of which it reduces the last axis; their entries (seeds) are resampled, each sample apart."""
     with np.errstate(all="ignore"):  # where nothing happens or varies, a ratio is no number and decides nothing
         low, high = stats.bootstrap(f, *samples, bits=32)
         return Evidence(label, float(f(*samples)), low, high, **ends)
 
 
-def level(label: str, a: Array, **ends: float) -> Evidence:
+def level(label: str, a: Array, **ends: Any) -> Evidence:
     return bootstrapped(label, lambda x: x.mean(axis=-1), a, **ends)
 
 
-def ratio(label: str, a: Array, b: Array, statistic: Callable[..., Any] = np.mean, **ends: float) -> Evidence:
+def ratio(label: str, a: Array, b: Array, statistic: Callable[..., Any] = np.mean, **ends: Any) -> Evidence:
     return bootstrapped(label, lambda *x: np.divide(*(statistic(y, axis=-1) for y in x)), a, b, **ends)
 
 
-def double_ratio(label: str, *abcd: Array, statistic: Callable[..., Any] = np.mean, **ends: float) -> Evidence:
+def double_ratio(label: str, *abcd: Array, statistic: Callable[..., Any] = np.mean, **ends: Any) -> Evidence:
     """(a / b) / (c / d)."""
 
     def f(*samples: Array) -> Any:
@@ -49,7 +48,7 @@ def double_ratio(label: str, *abcd: Array, statistic: Callable[..., Any] = np.me
     return bootstrapped(label, f, *abcd, **ends)
 
 
-def exact(label: str, value: float, **ends: float) -> Evidence:
+def exact(label: str, value: float, **ends: Any) -> Evidence:
     return Evidence(label, float(value), float(value), float(value), **ends)
 
 

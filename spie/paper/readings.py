@@ -1,17 +1,19 @@
-"""Tables 1, 3 and 4 under every other reading of the points that the paper leaves open."""
+"""Tables 1, 3 and 4 under every other reading of the points that the paper leaves open, and with rows exchanged."""
 
 import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
+from spie.agents.registry import agent as named
 from spie.agents.sarsa.settings import Sarsa
 from spie.paper import published as paper
-from spie.paper.chains import CELLS, CHAINS, settings
+from spie.paper.chains import CELLS, CHAINS, ROW, row_of, settings
 from spie.paper.comparison import Comparison, comparisons
 from spie.paper.contenders import words
 from spie.paper.experiment import Experiment
 from spie.paper.registry import register_experiment
 from spie.paper.results import Results
+from spie.paper.rules import AGREES, DIFFERS
 from spie.paper.sections import Row, SectionPart, Table, Text, number
 from spie.runs.run import Run
 
@@ -43,53 +45,110 @@ def variants(s: Sarsa) -> Iterator[tuple[dict[str, Any], Sarsa]]:
         yield {option: value}, dataclasses.replace(s, **{option: value})
 
 
+def other_rows(env: str, agent: str) -> dict[str, Sarsa]:
+    """The agent with each other row of Table 5 for the same chain that has all the settings of its own row."""
+    own = settings(env, agent)
+    needs = set(paper.TABLE_5[env, row_of(agent)])
+    found: dict[str, Sarsa] = {}
+    for (chain, row), values in paper.TABLE_5.items():
+        if chain == env and row != row_of(agent) and needs <= set(values):
+            s: Sarsa = named(agent, **{name: values[name] for name in needs})
+            if s != own and s not in found.values():  # rows may be alike
+                found[row] = s
+    return found
+
+
 def runs(seeds: int) -> list[Run]:
-    """Every cell of the tables as read here, which is the run of the table, then under each other reading."""
+    """Every cell as read here, which is the run of the table, under each other reading, with each other row."""
     planned = []
     for env, agent in CELLS:
-        for variant, s in variants(settings(env, agent)):
+        rows = (({ROW: row}, s) for row, s in other_rows(env, agent).items())
+        for variant, s in (*variants(settings(env, agent)), *rows):
             role: Any = "reading" if variant else "paper"
             run = Run(env, agent, s, CHAINS[env](), paper.CHAIN_STEPS, seeds, role=role, variant=variant)
             planned.append(run)
     return planned
 
 
+# The page
+
+
+Cells = dict[tuple[str, str], Comparison]  # by chain and agent
+
+
 def section(experiment: Experiment, results: Results) -> list[SectionPart]:
-    """The published cells under every reading, and how many agree under each."""
-    compared = {(c.run.env, c.run.agent, words(c.run.variant)): c for c in comparisons(results, experiment.name)}
-    options = list(dict.fromkeys(option for _, _, option in compared))
-    agrees = {cell: c.verdict == "agrees" for cell, c in compared.items()}
-    rows = []
-    for option in options[1:]:
-        both = [(agrees[env, agent, ""], found) for (env, agent, reading), found in agrees.items() if reading == option]
-        here, there = map(sum, zip(*both, strict=True))
-        rows.append(Row((option, len(both), here, there, both.count((False, True)), both.count((True, False)))))
-    columns = ("reading", "cells it touches", "agree as read here", "agree under it", "explained", "broken")
-    parts: list[SectionPart] = [
+    """The published cells under every reading and with every row, and how many agree under each."""
+    by_reading: dict[str, Cells] = {}
+    for c in comparisons(results, experiment.name):
+        by_reading.setdefault(words(c.run.variant), {})[c.run.env, c.run.agent] = c
+    here = by_reading.pop("", {})
+    rows = {name.removeprefix(f"{ROW}="): by_reading.pop(name) for name in [*by_reading] if name.startswith(f"{ROW}=")}
+    return [
         Text("", [INTRODUCTION]),
-        Table("Do other readings explain it? Cells that agree with the paper", columns, rows),
+        Table(
+            "Do other readings explain it? Cells that agree with the paper",
+            ("reading", "cells it touches", "agree as read here", "agree under it", "explained", "broken"),
+            [Row((name, *_counted(here, there))) for name, there in by_reading.items()],
+        ),
+        *(_beside(chain, "reading", here, by_reading) for chain in CHAINS),
+        Text("Did rows of Table 5 change places?", exchange_lines(here, rows)),
+        *(_beside(chain, "row of Table 5", here, rows) for chain in CHAINS),
     ]
-    for chain in CHAINS:
-        rows = []
-        for env, agent in CELLS:
-            if env == chain:
-                found = (_shown(compared.get((env, agent, option))) for option in options)
-                rows.append(Row((agent, CELLS[env, agent].mean, *found)))
-        header = ("agent", "paper", *(option or "as read here" for option in options))
-        parts.append(Table(f"{chain}: mean (standard errors apart), ✓ agrees", header, rows))
-    return parts
+
+
+def _counted(here: Cells, there: Cells) -> tuple[int, ...]:
+    """Cells touched, that agree as read here, under another reading, and only under the one or the other."""
+    both = [(here[cell].verdict == AGREES, c.verdict == AGREES) for cell, c in there.items()]
+    agree = map(sum, zip(*both, strict=True))
+    return (len(both), *agree, both.count((False, True)), both.count((True, False)))
+
+
+def _beside(chain: str, what: str, here: Cells, others: dict[str, Cells]) -> Table:
+    """A chain's cells as read here and under others, a column each."""
+    rows = []
+    for env, agent in CELLS:
+        if env == chain:
+            found = (_shown(cells.get((env, agent))) for cells in (here, *others.values()))
+            rows.append(Row((agent, CELLS[env, agent].mean, *found)))
+    header = ("agent", "paper", "as read here", *others)
+    return Table(f"{chain}, by {what}: mean (standard errors apart), ✓ agrees", header, rows)
+
+
+def exchange_lines(here: Cells, rows: dict[str, Cells]) -> list[str]:
+    """What cells that differ become with the row of another agent; whether it goes both ways; and the luck in it."""
+    tried = {(*cell, row): c for row, cells in rows.items() for cell, c in cells.items()}
+    differing = {key: c for key, c in tried.items() if here[key[:2]].verdict == DIFFERS}
+    agreeing = {key: c for key, c in differing.items() if c.verdict == AGREES}
+    lines = []
+    for (env, agent, row), c in agreeing.items():
+        back = tried.get((env, row, agent))
+        said = f"{agent} on {env} agrees with the row of {row}: {_number(c)}, printed {number(c.published.mean)}."
+        if back is not None:
+            said += f" The other way round, {row} with the row of {agent}: {_number(back)}, {back.verdict}."
+        lines.append(said)
+    apart = sum(c.verdict == AGREES for key, c in tried.items() if key not in differing)
+    others = len(tried) - len(differing)
+    lines.append(
+        f"{len(differing)} exchanges were tried on cells that differ, and {len(agreeing)} make one agree. On the cells "
+        f"that do not differ, where nothing is to be explained, {apart} of {others} exchanges agree as well."
+    )
+    return lines
+
+
+def _number(c: Comparison) -> str:
+    return f"{number(c.ours.mean)} ({number(c.as_sd.z, 1)} standard errors apart)"
 
 
 def _shown(c: Comparison | None) -> str | None:
     if c is None:
         return None
-    return f"{number(c.ours.mean)} ({number(c.as_sd.z, 1)}){' ✓' * (c.verdict == 'agrees')}"
+    return f"{number(c.ours.mean)} ({number(c.as_sd.z, 1)}){' ✓' * (c.verdict == AGREES)}"
 
 
 register_experiment(
     Experiment(
         "readings",
-        "Tables 1, 3, 4 under other readings of the open points",
+        "Tables 1, 3, 4 under other readings, and with rows of Table 5 exchanged",
         section,
         runs,
         seeds=1000,  # as the tables: the cells as read here are then the same runs

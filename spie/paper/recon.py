@@ -5,9 +5,10 @@ from typing import Any
 from spie.paper import atari
 from spie.paper import atari_measures as by
 from spie.paper import published as paper
-from spie.paper.claims import OVER_BUDGET, Claim
+from spie.paper.claims import Claim
 from spie.paper.experiment import Experiment
 from spie.paper.registry import register_experiment
+from spie.paper.rules import OVER_BUDGET
 from spie.runs.run import Run
 
 GAME = "montezuma-revenge"

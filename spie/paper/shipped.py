@@ -31,11 +31,12 @@ import numpy as np
 from spie import stats
 from spie.agents.base import identity
 from spie.files import content_hash, json_hash, write_whole
-from spie.paper.claims import NOT_RUN, Claim, Judgement, judge
+from spie.paper.claims import Claim, Judgement, judge
 from spie.paper.experiment import Experiment
 from spie.paper.registry import claims as all_claims
 from spie.paper.registry import experiment_of
 from spie.paper.results import Results
+from spie.paper.rules import NOT_RUN, RULES
 from spie.paper.sections import Curve, CurvePanels, Panel, Row, SectionPart, Span, Table, Text
 from spie.runs.run import Run, arrays_of, load
 from spie.trace import Result, Scores
@@ -173,7 +174,8 @@ class Shipped:
 
 
 def _said(claim: Claim) -> list[str]:
-    return [claim.text, claim.measured]
+    """What a verdict is about, and the rules that it comes from."""
+    return [claim.text, claim.measured, f"rules {RULES}"]
 
 
 def agent_versions(runs: Iterable[Run]) -> dict[str, int]:

@@ -7,24 +7,24 @@ from spie.paper.chains import CHAINS, earns, runs, section
 from spie.paper.claims import Claim, printed_above
 from spie.paper.contenders import of
 from spie.paper.experiment import Experiment
-from spie.paper.measures import SIMILAR
 from spie.paper.registry import register_experiment
+from spie.paper.rules import LESS, MORE, NO_LESS
 
 SRR, A, B, C = of("table4", "sarsa-srr", "sarsa-srr-a", "sarsa-srr-b", "sarsa-srr-c")
 
 # fmt: off
 CLAIMS = (
     Claim("combination", "Section 4", "Table 4", "Both parts of r_SR-R together earn more than either alone.",
-          "mean reward over that of (a), prospective alone, and (b), retrospective alone: above 1",
-          earns(SRR, A, B, floor=1),
+          "mean reward over that of (a), prospective alone, and (b), retrospective alone: more",
+          earns(SRR, A, B, **MORE),
           printed_above("sarsa-srr", ["sarsa-srr-a", "sarsa-srr-b"], tuple(CHAINS), paper.TABLE_4)),
     Claim("prospective-alone", "Appendix B", "eq. 22, Table 4", "The prospective part (a) alone is not enough.",
-          "mean reward of (a) over SARSA-SRR's: below 1", earns(A, SRR, ceiling=1)),
+          "mean reward of (a) over SARSA-SRR's: less", earns(A, SRR, **LESS)),
     Claim("retrospective-alone", "Appendix B", "eq. 22, Table 4",
           "The retrospective part (b) alone does about as well as the whole, or better.",
-          f"mean reward of (b) over SARSA-SRR's: above {SIMILAR['floor']}", earns(B, SRR, floor=SIMILAR["floor"])),
+          "mean reward of (b) over SARSA-SRR's: no less", earns(B, SRR, **NO_LESS)),
     Claim("balance", "Appendix B", "eq. 23, Table 4", "Without a pull to bottlenecks, as in (c), the agent earns less.",
-          "mean reward of (c) over SARSA-SRR's: below 1", earns(C, SRR, ceiling=1)),
+          "mean reward of (c) over SARSA-SRR's: less", earns(C, SRR, **LESS)),
 )
 # fmt: on
 

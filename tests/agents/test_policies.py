@@ -62,6 +62,34 @@ def test_a_bare_softmax_equals_the_reference_and_is_the_same_beside_one_with_ter
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("task", "settings"),
+    [
+        ("riverswim", {"reward": "none", "optimism": 2.0, "target": "max", "epsilon": 0.05}),
+        ("rooms", {"reward": "count", "optimism": 0.5, "next_action": "carry", "gamma": 0.9}),
+        ("riverswim", {"reward": "none", "target": "expected"}),
+        ("rooms", {"reward": "sr-r", "target": "expected", "policy": "softmax"}),
+    ],
+    ids=str,
+)
+def test_optimism_and_the_other_targets_equal_the_reference(task, settings):
+    assert_equal_step_for_step(spie.Sarsa(**{"alpha": 0.2, "epsilon": 0.2} | settings), task)
+
+
+@pytest.mark.slow
+def test_optimism_tries_every_action_of_a_state_before_any_twice():
+    """Without reward, with a count of tries alone, and values that are not learned."""
+    agent = spie.Sarsa(reward="count", beta=0.0, optimism=1.0, next_action="carry", alpha=0.0, epsilon=0.0, gamma=0.9)
+    mdp, steps, _ = TASKS["rooms"]
+    path = agent.run(mdp, steps, [0], episodes=1, keep=spie.Keep(matrices=("Q", "M"), paths=(0,))).paths[0]
+    for s in set(path.states.tolist()):
+        taken = path.actions[path.states == s]
+        n = mdp.available[s].sum()
+        for i in range(0, len(taken) - n + 1, n):
+            assert len(set(taken[i : i + n].tolist())) == n
+
+
+@pytest.mark.slow
 def test_a_strong_turn_back_walks_to_and_fro_and_a_strong_heading_straight_on():
     field = TASKS["field"][0]
     common = SOFTMAX | {"alpha": 0.0}
@@ -84,6 +112,12 @@ def test_a_strong_turn_back_walks_to_and_fro_and_a_strong_heading_straight_on():
         ({"lapse": 0.1}, 'Sarsa: lapse belongs to policy="softmax"; an epsilon-greedy one has its epsilon'),
         ({"inverse_temperature": 2.0}, 'Sarsa: inverse_temperature belongs to policy="softmax"'),
         ({"policy": "softmax", "lapse": 1.0}, "Sarsa: lapse must lie in [0, 1), not 1.0"),
+        ({"optimism": -1.0, "reward": "none"}, "Sarsa: optimism must lie in [0, inf), not -1.0"),
+        ({"optimism": np.inf, "reward": "none"}, "Sarsa: optimism must lie in [0, inf), not inf"),
+        ({"optimism": 1.0}, 'Sarsa: optimism is in units of the reward of the task, and reward "sr-r" has no bound'),
+        ({"optimism": 1.0, "reward": "none", "gamma": 1.0}, "Sarsa: optimism needs gamma below 1"),
+        ({"target": "mean"}, 'no target for Sarsa "mean"'),
+        ({"target": "max", "next_action": "carry"}, 'Sarsa: target="max" looks ahead to no action'),
         ({"stickiness": np.inf}, "Sarsa: stickiness must lie in (-inf, inf), not inf"),
         ({"habit_rate": 0.0}, "Sarsa: habit_rate must lie in (0, 1], not 0.0"),
     ],

@@ -100,7 +100,7 @@ def test_rewards_have_the_references_likelihood(reward):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("settings", [{"learned": False}, {"bonus_from": "previous"}], ids=str)
+@pytest.mark.parametrize("settings", [{"learned": False}, {"bonus_from": "previous", "target": "expected"}], ids=str)
 def test_every_reading_has_the_references_likelihood_with_rewards_of_the_recording(settings):
     rng = np.random.default_rng(0)
     subjects = [[(s, a, rng.normal(size=len(a))) for s, a, _ in walks(RIVER, i, 4)] for i in (6, 7)]

@@ -107,7 +107,7 @@ def test_colour_blind_readers_tell_the_agents_apart(eyes):
 
 def test_a_panel_holds_means_intervals_and_lines():
     panel = Panel("a map", {"sarsa": curve([0, 10], [1, 3], half=0.5)}, "steps", "seen", {"ceiling": 4.0}, (5.0,))
-    (ax,) = plots.curve_panels([panel]).axes
+    (ax,) = plots.curve_panel(panel).axes
     lines = {tuple(map(tuple, line.get_xydata())) for line in ax.lines}
     assert ((0.0, 1.0), (10.0, 3.0)) in lines
     assert ((5.0, 0.0), (5.0, 1.0)) in lines  # vertical, its ends in fractions of the axis
@@ -119,44 +119,34 @@ def test_a_panel_holds_means_intervals_and_lines():
     assert ax.get_ylim()[0] == 0
 
 
-@pytest.mark.slow
-def test_panels_share_one_legend_and_the_names_of_equal_axes():
+def test_every_panel_names_its_axes_and_the_legend_has_every_agent_once():
     names = ("sarsa", "sarsa-sr", "sarsa-srr", "count", "random")
     panels = [Panel(f"map {i}", {name: curve([0, 1], [0, i]) for name in names[i:]}, "steps", "seen") for i in range(4)]
-    figure = plots.curve_panels(panels, columns=2)
-    (legend,) = figure.legends
-    # four columns, filled one after the other, so that the rows read in order
-    assert [text.get_text() for text in legend.get_texts()] == ["sarsa", "random", "sarsa-sr", "sarsa-srr", "count"]
-    assert [ax.get_ylabel() for ax in figure.axes] == ["seen", "", "seen", ""]
-    assert [ax.get_xlabel() for ax in figure.axes] == ["", "", "steps", "steps"]
-
-
-def test_the_last_panel_of_every_column_names_its_axis():
-    figure = plots.curve_panels([Panel("", {}, "steps", "seen")] * 3, columns=2)
-    assert [ax.get_xlabel() for ax in figure.axes] == ["", "steps", "steps"]
+    (ax,) = plots.curve_panel(panels[3]).axes  # panels stand side by side or one below the other, as there is room
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("steps", "seen")
+    entries = plots.legend(panels)
+    assert [entry.agent for entry in entries] == list(names)
+    assert [bool(entry.dashes) for entry in entries] == [False, False, False, True, True]
+    for entry in entries:
+        assert entry.colour == plots.COLOURS[entry.agent]
 
 
 @pytest.mark.parametrize("log", ["", "x", "y", "xy"])
 def test_axes_are_logarithmic_where_asked(log):
-    (ax,) = plots.curve_panels([Panel("", {"sarsa": curve([1, 10], [1, 100])}, "", "", log=log)]).axes
+    (ax,) = plots.curve_panel(Panel("", {"sarsa": curve([1, 10], [1, 100])}, "", "", log=log)).axes
     assert (ax.get_xscale() == "log", ax.get_yscale() == "log") == ("x" in log, "y" in log)
 
 
 @pytest.mark.parametrize("log", ["", "x"])
 def test_a_long_curve_is_thinned_to_points_of_its_own_with_both_ends(log):
     x = np.arange(1.0, 8001)
-    (ax,) = plots.curve_panels([Panel("", {"sarsa": curve(x, x**2)}, "", "", log=log)]).axes
+    (ax,) = plots.curve_panel(Panel("", {"sarsa": curve(x, x**2)}, "", "", log=log)).axes
     points = ax.lines[0].get_xydata()
     assert len(points) <= plots.MOST_POINTS
     assert points[[0, -1], 0].tolist() == [1, 8000]
     assert_array_equal(points[:, 1], points[:, 0] ** 2)
     steps = np.diff(np.log(points[:, 0]) if log else points[:, 0])
     assert steps.max() < (0.7 if log else 42)  # ln 2 from 1 to 2; 8000 / 200, rounded up
-
-
-def test_drawing_no_panel_is_refused():
-    with pytest.raises(ValueError, match="at least one panel"):
-        plots.curve_panels([])
 
 
 # maps
@@ -181,6 +171,15 @@ def test_heat_maps_share_one_scale_and_leave_unvisited_cells_blank():
     assert_allclose(mosaic[3, 0], plots.HEAT(1.0))
     assert_allclose(mosaic[0, 4], plots.HEAT(2 / 3))  # 100 on the way from 1 to 1000
     assert (mosaic[2] == 0).all()  # nothing between the maps
+
+
+def test_a_part_of_the_heat_maps_keeps_the_scale_of_all():
+    values = {"few": np.array([[1, 10, 0], [10, 1000, 1]])}
+    whole, part = (
+        picture(plots.heat_maps(grid(ROOM), values, ["50", "100"], shown=shown).axes[0])
+        for shown in (slice(None), slice(0, 1))
+    )
+    assert_allclose(part, whole[:, :2])
 
 
 def test_a_row_of_another_shape_is_refused():
@@ -361,7 +360,7 @@ def test_a_large_mdp_has_no_diagram():
 # files and pages
 
 DRAWINGS = {
-    "curves": lambda: plots.curve_panels([Panel("a < b", {"sarsa-srr": curve([0, 1], [0, 1])}, "steps", "seen")]),
+    "curves": lambda: plots.curve_panel(Panel("a < b", {"sarsa-srr": curve([0, 1], [0, 1])}, "steps", "seen")),
     "heat maps": lambda: plots.heat_maps(grid(ROOM), {"sarsa": np.ones((2, 3))}, ["1", "2"]),
     "state maps": lambda: plots.state_maps(grid(ROOM), {"map": None, "v": np.arange(3.0)}),
     "diagram": lambda: plots.mdp_diagram(riverswim()),
@@ -394,7 +393,7 @@ def test_an_svg_fits_into_a_page(drawing):
 def test_text_in_an_svg_is_text():
     text = plots.svg(DRAWINGS["curves"]())
     words = {element.text for element in ElementTree.fromstring(text).iter("{http://www.w3.org/2000/svg}text")}
-    assert {"a < b", "steps", "seen", "sarsa-srr"} <= words
+    assert {"a < b", "steps", "seen"} <= words
 
 
 @pytest.mark.slow

@@ -1,3 +1,4 @@
+import html
 import os
 import re
 import shutil
@@ -51,18 +52,41 @@ def section(page, name):
 @pytest.mark.slow
 def test_what_was_not_run_shows_its_command_and_no_number(store):
     page = report.page(Results(store))
+    text = section(page, "not-run")
+    assert text.count("<p>") == 1  # one line together
+    assert "<table" not in text
+    assert "<svg" not in text
     for experiment in experiments():
         name = experiment.name
-        if experiment.runs(1):
-            text = section(page, name)
-            assert "not run" in text
-            assert f"<code>spie run {name} --seeds {experiment.seeds}</code>" in text
-            assert "<table" not in text
-            assert "<svg" not in text
+        assert (f"<code>spie run {name} --seeds {experiment.seeds}</code>" in text) == bool(experiment.runs(1))
+        assert (f'<section id="{name}">' in page) != bool(experiment.runs(1))
     assert "<svg" in section(page, "figure5")  # nothing to run
     assert "0.005" in section(page, "table5")
 
 
+def sentences(page):
+    """The five that a page opens with."""
+    return re.findall(r"<li>(.*?)</li>", page.split('<ol class="found">')[1].split("</ol>")[0])
+
+
+def plain(text):
+    return html.unescape(text).replace(THIN, " ")
+
+
+@pytest.mark.slow
+def test_the_page_of_an_empty_store_says_what_to_run(store):
+    page = report.page(Results(store))
+    found = [plain(sentence) for sentence in sentences(page)]
+    assert found[0] == "Who earns most on RiverSwim and SixArms is not known yet: spie run table1."
+    assert found[1] == "Who covers the grid worlds fastest is not known yet: spie run figure1."
+    assert "goal tasks is not known yet (spie run figure3); how it does on MountainCar is not known yet" in found[2]
+    assert re.fullmatch(r"Of \d+ claims of the paper, 7 reproduced, 1 partly, 6 contradicted by .*", found[3])
+    assert found[4].startswith("Whether SPIE does better than agents without any representation is not known yet")
+    assert len(found) == 5
+    assert page.index('class="found"') < page.index('class="counts"')
+
+
+@pytest.mark.slow
 def test_the_network_is_drawn_from_its_own_shapes(store):
     (drawn,) = report.section(Results(store), get_experiment("figure2")).parts
     assert drawn.caption.startswith("26.37 million parameters")
@@ -93,7 +117,7 @@ def test_what_is_unfinished_says_how_far_it_is_and_shows_no_number(store):
     assert f"<code>spie run table1 --seeds {SEEDS}</code>" in text
     assert "<table" not in text
     assert "123" not in text
-    assert tuple(tally(Results(store)).rows[0].values[1:]) == (0, 0, 10)
+    assert tuple(tally(Results(store)).rows[0].values[1:]) == (0, 0, 0, 10)
 
 
 @pytest.mark.slow
@@ -168,7 +192,7 @@ def test_the_command_counts_and_says_where_the_page_is(spie, tmp_path, monkeypat
     code, out, _ = spie("report", "--results", "mine.db", "-o", "mine.html", "--open")
     assert code == 0
     assert out.splitlines() == [
-        "6 published numbers agree, 0 differ, 48 were not run",
+        "published numbers: 6 agree, 0 cannot be told apart, 0 differ, 48 were not run",
         str(tmp_path / "mine.html"),
     ]
     assert opened == [(tmp_path / "mine.html").as_uri()]
@@ -219,9 +243,10 @@ def with_script(page, name, script=""):
 def test_a_browser_shows_every_figure_without_complaint(whole):
     dom, console = browse(whole)
     assert console == []
-    drawn = {name: section(dom, name).count("<svg") for name in EXPERIMENTS.names()}
-    figures = {"figure1": 6, "figure2": 1, "figure3": 1, "figure4": 4, "figure5": 2, "figure6": 1, "figure7": 1}
-    assert {name: n for name, n in drawn.items() if n} == figures | {"pixels": 1, "pixels-paper": 1, "tuned": 2}
+    drawn = {name: section(dom, name).count('role="img"') for name in EXPERIMENTS.names()}  # legends have no role
+    figures = {"figure1": 4 + 8, "figure2": 1, "figure3": 4, "figure4": 9, "figure5": 2, "figure6": 3, "figure7": 4}
+    others = {"pixels": 4, "pixels-paper": 4, "tuned": 14, "table2": 6, "recon": 1}
+    assert {name: n for name, n in drawn.items() if n} == figures | others
     assert section(dom, "animation").count("<svg") == 2  # the map and the strip
 
 

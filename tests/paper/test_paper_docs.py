@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spie.paper.claims_table import BEGIN, END, fresh
+from spie.paper.claims_table import BEGIN, END, fresh, fresh_rules
 from spie.paper.registry import claims
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "paper.md"
@@ -14,6 +14,11 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "paper.md"
 def test_the_document_lists_every_claim_as_it_is():
     text = DOCUMENT.read_text()
     assert text == fresh(text), "stale: python -m spie.paper.claims_table docs/paper.md"
+
+
+def test_the_document_states_the_rules_as_they_are():
+    text = DOCUMENT.read_text()
+    assert text == fresh_rules(text), "stale: python -m spie.paper.claims_table docs/paper.md"
 
 
 def test_a_row_says_where_a_claim_stands_in_the_paper_and_how_it_is_measured():

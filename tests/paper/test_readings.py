@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from made_up import fill, published
+from spie.paper import published as paper
 from spie.paper.chains import settings
 from spie.paper.contenders import label
 from spie.paper.readings import runs
@@ -40,8 +41,11 @@ def test_a_cell_that_differs_is_put_beside_the_other_readings(store):
         "sarsa-srr ties=first": 9,
     }
 
+    def times(run):
+        return 9 if "row" in run.variant else times_the_paper.get(label(run.agent, run.variant), 1)
+
     def reward(run):
-        return published(run) * (times_the_paper.get(label(run.agent, run.variant), 1) if run.env == "riverswim" else 1)
+        return published(run) * (times(run) if run.env == "riverswim" else 1)
 
     def reasons():
         (lines,) = (part for part in section_of("table1", store) if isinstance(part, Text))
@@ -65,12 +69,48 @@ def test_a_cell_that_differs_is_put_beside_the_other_readings(store):
 
 def test_another_reading_changes_its_option_and_nothing_else():
     planned = runs(3)
-    assert len(planned) == 100
+    assert len(planned) == 100 + 68  # readings, rows
     for run in planned:
         default = dataclasses.asdict(settings(run.env, run.agent))
         changed = {key: value for key, value in dataclasses.asdict(run.settings).items() if value != default[key]}
-        assert changed == run.variant
+        if "row" in run.variant:
+            row = paper.TABLE_5[run.env, run.variant["row"]]
+            assert changed
+            assert changed == {name: row[name] for name in changed}
+        else:
+            assert changed == run.variant
         assert run.role == ("reading" if run.variant else "paper")
+
+
+def test_every_row_of_table_5_is_tried_where_it_has_what_the_agent_needs():
+    tried = {(run.env, run.agent, run.variant["row"]) for run in runs(3) if "row" in run.variant}
+    assert ("riverswim", "sarsa-sr", "sarsa-fr") in tried
+    assert ("riverswim", "sarsa-fr", "sarsa-sr") in tried
+    assert ("riverswim", "sarsa-srr-a", "sarsa-fr") in tried
+    assert ("riverswim", "sarsa-srr-fixed", "sarsa-srr") in tried  # a fixed SR needs no eta
+    assert ("riverswim", "sarsa-srr", "sarsa-srr-fixed") not in tried  # and its row has none
+    assert ("riverswim", "sarsa-sr-pr", "sarsa-srr") not in tried  # no eta_pr
+    assert ("sixarms", "sarsa-sr", "sarsa-fr") not in tried  # the same numbers
+    assert all(agent != row for _, agent, row in tried)
+
+
+def test_exchanged_rows_are_judged_both_ways_and_against_chance(store):
+    exchanged = {"sarsa-sr row=sarsa-fr": 1.0, "sarsa-fr row=sarsa-sr": 1.1, "sarsa-sr": 0.1, "sarsa-fr": 0.1}
+
+    def reward(run):
+        times = exchanged.get(label(run.agent, run.variant), 0.01 if "row" in run.variant else 1.0)
+        return published(run) * (times if run.env == "riverswim" else 1.0)
+
+    fill(store, "table1", reward=reward)
+    fill(store, "readings", reward=reward)
+    (said,) = (part for part in section_of("readings", store) if isinstance(part, Text) and "Table 5" in part.title)
+    lines = [line.replace("\N{NARROW NO-BREAK SPACE}", " ") for line in said.lines]
+    assert lines[0].startswith("sarsa-sr on riverswim agrees with the row of sarsa-fr: 1 197 075 (0.0 standard")
+    assert lines[0].endswith("sarsa-fr with the row of sarsa-sr: 1 701 967 (45.4 standard errors apart), differs.")
+    assert lines[1].startswith("6 exchanges were tried on cells that differ, and 1 make one agree.")
+    (reasons,) = (part for part in section_of("table1", store) if isinstance(part, Text))
+    assert "With another row of Table 5 it agrees: row=sarsa-fr" in reasons.lines[0]
+    assert "row" not in reasons.lines[1]
 
 
 def test_controls_and_the_ceiling_are_rows_of_their_own(store):
@@ -88,7 +128,7 @@ def test_controls_and_the_ceiling_are_rows_of_their_own(store):
         "random": "control",
         "best policy": "total",
     }
-    marks = {row.values[2].text for row in table.rows if row.kind == "control"}
+    marks = {row.values[3].text for row in table.rows if row.kind == "control"}
     assert marks == {"control, not in the paper"}
     for row in table.rows:  # a span stands for as many cells
         assert sum(getattr(value, "columns", 1) for value in row.values) == len(table.columns)

@@ -33,7 +33,7 @@ UNROLLED_STATES = 16  # up to this, loops over states have a constant length
 MATRICES = ("Q", "M", "F", "N")
 SHARED_NAMES = (  # of a lane's numbers with the settings
     "alpha", "eta", "gamma", "gamma_sr", "beta", "q0", "m0",
-    "inverse_temperature", "stickiness", "heading", "turn_back", "lapse", "habit", "habit_rate",
+    "inverse_temperature", "stickiness", "heading", "turn_back", "lapse", "habit", "habit_rate", "optimism",
 )  # fmt: skip
 
 
@@ -116,7 +116,7 @@ def check_actions(replay: Replay, batch: "Batch") -> None:
 
 def _kind(s: "Sarsa") -> tuple[Any, ...]:
     """What settings must share to run in one call of a kernel; the rest are numbers of the lane."""
-    return s.reward, s.learned, s.next_action, s.ties, s.bonus_from, s.sparse, s.tolerance, s.policy
+    return s.reward, s.learned, s.next_action, s.ties, s.bonus_from, s.sparse, s.tolerance, s.policy, s.target
 
 
 def q_width(n_actions: int) -> int:
@@ -155,6 +155,7 @@ class Batch:
         self.settings, self.mazes, self.mdp, self.seeds = settings, mazes, mdp, seeds
         self.keep, self.recorded, self.likelihood = keep.matrices, recorded, likelihood
         self.replay: Replay | None = None
+        self.guided = False
         self.episodes, self.cap = (-1, -1) if episodes is None else (episodes, steps)
         self.horizon = steps if episodes is None else steps * episodes
         if self.horizon >= 2**31:
@@ -162,6 +163,7 @@ class Batch:
         self.snapshot_steps = self._snapshot_steps(keep.snapshots)
         self.has_terms = any(s.stickiness or s.heading or s.turn_back or s.lapse for s in settings)
         self.has_habit = any(s.habit for s in settings)
+        self.has_optimism = any(s.optimism for s in settings)
         if mdp.cells is None and any(s.heading for s in settings):
             raise ValueError(f"heading needs a map, and {mdp.name} has none: it is not known which way is straight on")
         self._allocate()
@@ -187,6 +189,16 @@ class Batch:
             return
         self.lanes["at"] = rows * self.horizon if replay.actions.ndim == 2 else 0
 
+    def guide(self, replay: Replay, rows: NDArray[np.int64], seeds: NDArray[np.int64]) -> None:
+        """Let lane i walk the trials of subject `rows[i]` by its own choices: their starts, their mazes, no longer.
+
+        Its random stream is that of `seeds[i]`.
+        """
+        self.guided, self.recording = True, recording(replay, self.mazes)
+        self.lanes["at"], self.lanes["end"] = self.recording.begin[rows], self.recording.end[rows]
+        key, self.lanes["stride"] = random_streams(seeds)
+        self.lanes["word"] = key + np.uint64(4) * self.lanes["stride"]
+
     def _allocate(self) -> None:
         """What the lanes leave, and their numbers."""
         S, A, n = self.mdp.n_states, self.mdp.n_actions, len(self.settings) * len(self.seeds)
@@ -203,7 +215,7 @@ class Batch:
         self.steps = np.zeros((n, T), STEP)
         self.log_p = np.zeros((n, each))
         self.lanes = np.zeros(n, LANE)
-        self.lanes["scale"] = 1.0
+        self.lanes["scale"] = self.lanes["forgotten"] = 1.0
         self.refused = np.zeros((n, 2), np.int32)
         key, stride = random_streams(self.seeds)
         for i, s in enumerate(self.settings):
@@ -313,7 +325,9 @@ class Batch:
         """What is filled in before the kernel is compiled."""
         mdp, A = self.mdp, self.mdp.n_actions
         given = self.replay is not None and self.replay.given
-        cached = not (given or self.has_terms or self.has_habit or s.policy == "softmax")
+        cached = not (
+            given or self.guided or self.has_terms or self.has_habit or self.has_optimism or s.policy == "softmax"
+        )
         width = q_width(A) if cached else A
         small = mdp.n_states <= UNROLLED_STATES
         return {
@@ -327,8 +341,8 @@ class Batch:
             **{f"HAS_{name}": flag for name, flag in has.items()},
             "ORDERED": ordered and not small,
             "SPARSE": is_sparse,
-            "ENDS": given or self.cap > 0 or bool(mdp.terminal.any()),
-            "RESAMPLE": s.next_action == "resample" and not given,
+            "ENDS": given or self.guided or self.cap > 0 or bool(mdp.terminal.any()),
+            "RESAMPLE": s.next_action == "resample" and not (given and s.target == "sarsa"),
             "FIRST_TIE": s.ties == "first",
             "BONUS_FIRST": s.bonus_from == "previous",
             "MASKED": not all(maze.available.all() for maze in self.mazes),
@@ -336,11 +350,15 @@ class Batch:
             "RECORDED": self.recorded,
             "REPLAYED": self.replay is not None,
             "GIVEN": given,
+            "GUIDED": self.guided,
             "LIKELIHOOD": self.likelihood != "",
             "CHOICES": self.likelihood == "each",
             "SOFTMAX": s.policy == "softmax",
             "TERMS": self.has_terms,
             "HABIT": self.has_habit,
+            "OPTIMISM": self.has_optimism,
+            "EXPECTED": s.target == "expected",
+            "MAX": s.target == "max",
             "CACHED": cached,
             **FIXED,
         }
@@ -355,6 +373,7 @@ class Batch:
             np.empty(together * S, np.uint8 if self.mdp.n_actions <= 8 else np.uint64),
             np.empty(together * S if constants["ORDERED"] else 0, np.uint32),
             np.empty(together * S * constants["Q_WIDTH"] if constants["HABIT"] else 0),
+            np.empty(together * S * constants["Q_WIDTH"] if constants["OPTIMISM"] else 0),
             np.zeros(self.mdp.n_actions + 1),
             np.zeros(self.mdp.n_actions),
             *(given or (*map(aligned_zeros, sizes.values()), aligned_zeros(4, together * (-(-S // 8) * 8)))),
@@ -364,7 +383,7 @@ class Batch:
         """What a slice of lanes leaves, as the kernel writes it."""
         arrays = (self.visits, self.first_visit, self.episode_steps, self.snapshots, self.steps, self.log_p)
         actions, moments, ways = np.zeros(0, np.int32), np.zeros(0, MOMENT), np.zeros((0, 1))
-        if self.replay is not None and self.replay.given:
+        if self.guided or (self.replay is not None and self.replay.given):
             moments, _, _, ways, *_ = self.recording
         elif self.replay is not None:
             actions = self.replay.actions.astype(np.int32).reshape(-1)

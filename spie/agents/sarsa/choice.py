@@ -13,6 +13,14 @@ What an action is worth to the policy, its preference, is
 A move is a step that changes the state; a bump is none, and leaves the last move as it is. Where an action leads is its
 most likely successor, the first of several. Directions are those of the map. With chance `lapse` a softmax chooses any
 available action, each alike.
+
+With optimism, Q[s, a] is read everywhere, here and in the target, as
+
+    Q[s, a] + optimism * V / (n[s, a] + 1)^2
+
+n being how often a was taken in s, and V = R / (1 - gamma) the scale of the values: R is the largest average of |r| so
+far, of averages that forget at the rate 1 - gamma, corrected for their start at 0. While no reward other than 0 was
+seen, R is .01.
 """
 
 from typing import no_type_check
@@ -26,11 +34,15 @@ from spie.agents.sarsa.options import (
     CACHED,
     CHOICES,
     ENDS,
+    EXPECTED,
     GIVEN,
+    GUIDED,
     HABIT,
     LIKELIHOOD,
     MASKED,
+    MAX,
     MAZES,
+    OPTIMISM,
     Q_STEP,
     REPLAYED,
     RESAMPLE,
@@ -83,11 +95,13 @@ def look_ahead(lane, now, place, s_next, discount, S, mdp, tables, records):
     elif REPLAYED:
         if t < horizon and not (ENDS and (discount == 0.0 or lane.length + 1 == cap)):
             a_next = np.int64(records.actions[lane.at + t])
-    else:
+    elif not (EXPECTED or MAX) and (not GUIDED or records.moments[lane.at + 1].action != ACTIONS):
         a_next = draw_action(mix(lane.word + np.uint64(2) * lane.stride), lane, place, s_next, S, mdp, tables)
-    if REPLAYED and a_next == ACTIONS:
+    if MAX:
+        return a_next, largest_value(lane, place, s_next, S, mdp, tables)
+    if EXPECTED or ((REPLAYED or GUIDED) and a_next == ACTIONS):
         return a_next, expected_value(lane, place, s_next, S, mdp, tables)
-    return a_next, tables.Q[np.uint64(place * S + s_next) * Q_STEP + np.uint64(a_next)]
+    return a_next, value_of(lane, np.uint64(place * S + s_next) * Q_STEP + np.uint64(a_next), tables)
 
 
 @no_type_check
@@ -113,11 +127,32 @@ def draw_action(word, lane, place, s, S, mdp, tables):
 
 
 @no_type_check
+def value_of(lane, q, tables):
+    """Q[s, a], stored at q, with the optimism for what was seldom tried."""
+    if not OPTIMISM:
+        return tables.Q[q]
+    tries = tables.tries[q] + 1.0
+    scale = lane.largest if lane.largest > 0.0 else 0.01
+    return tables.Q[q] + lane.optimism * scale / (1.0 - lane.gamma) / (tries * tries)
+
+
+@no_type_check
+def largest_value(lane, place, s, S, mdp, tables):
+    """max Q[s, :]"""
+    legal = legal_actions(lane, s, S, mdp)
+    best = -np.inf
+    for a in range(ACTIONS):
+        if not MASKED or (legal >> np.uint64(a)) & np.uint64(1):
+            best = max(best, value_of(lane, np.uint64(place * S + s) * Q_STEP + np.uint64(a), tables))
+    return best
+
+
+@no_type_check
 def greedy_set(lane, place, s, legal, S, mdp, tables):
     """The actions of state s that an epsilon-greedy policy prefers."""
     if CACHED:
         return np.uint64(tables.greedy[np.uint64(place * S + s)])
-    if TERMS or HABIT:
+    if TERMS or HABIT or OPTIMISM:
         preferences(lane, place, s, legal, S, mdp, tables)
         return greedy_actions(tables.preference, np.uint64(0), legal, lane.tie_tolerance)
     return greedy_actions(tables.Q, np.uint64(place * S + s) * Q_STEP, legal, lane.tie_tolerance)
@@ -130,7 +165,7 @@ def preferences(lane, place, s, legal, S, mdp, tables):
     first = (np.int64(lane.maze) * S + s) * ACTIONS if MAZES else s * ACTIONS
     best = -np.inf
     for a in range(ACTIONS):
-        x = tables.Q[here + np.uint64(a)]
+        x = value_of(lane, here + np.uint64(a), tables)
         if SOFTMAX:
             x *= lane.inverse_temperature
         if TERMS:
@@ -199,7 +234,7 @@ def expected_value(lane, place, s, S, mdp, tables):
     value = 0.0
     for a in range(ACTIONS):
         if not MASKED or (legal >> np.uint64(a)) & np.uint64(1):
-            value += tables.weight[a] * tables.Q[np.uint64(place * S + s) * Q_STEP + np.uint64(a)]
+            value += tables.weight[a] * value_of(lane, np.uint64(place * S + s) * Q_STEP + np.uint64(a), tables)
     return value / total
 
 
@@ -243,8 +278,13 @@ def weight_of(a, ways, tables, records):
 
 
 @no_type_check
-def note_move(lane, place, s, a, s_next, S, mdp, tables):
-    """What the choice terms remember."""
+def note_move(lane, place, s, a, s_next, r, S, mdp, tables):
+    """What the choice terms and the optimism remember."""
+    if OPTIMISM:
+        tables.tries[np.uint64(place * S + s) * Q_STEP + np.uint64(a)] += 1.0
+        lane.average += (1.0 - lane.gamma) * (abs(r) - lane.average)
+        lane.forgotten *= lane.gamma
+        lane.largest = max(lane.largest, lane.average / (1.0 - lane.forgotten))
     if TERMS:
         lane.last_action = a
         if s_next != s:
@@ -267,6 +307,7 @@ def renew_greedy(lane, place, S, mdp, tables):
 
 
 HELPERS = (
-    legal_actions, preferences, softmax_weights, greedy_set, draw_action, policy_weights, expected_value, weight_of,
+    legal_actions, value_of, largest_value,
+    preferences, softmax_weights, greedy_set, draw_action, policy_weights, expected_value, weight_of,
     note_choice, replayed_action, choose, look_ahead, note_move, renew_greedy,
 )  # fmt: skip

@@ -53,7 +53,7 @@ def sarsa_kernel(lanes, together, horizon, cap, episodes, tolerance, mdp, tables
                 a = choose(lane, now, place, s, S, mdp, tables, records)
                 # s', r, done = env.step(a); discount = 1 - done
                 s_next, r, discount = env_step(lane, s, a, S, mdp, records)
-                note_move(lane, place, s, a, s_next, S, mdp, tables)
+                note_move(lane, place, s, a, s_next, r, S, mdp, tables)
                 arrive(lane, first, place, s_next, t, S, tables, records)
                 at = place_of(lane, place, s, s_next, S, W, mdp, tables)
                 if BONUS_FIRST:

@@ -18,6 +18,8 @@ LANE = np.dtype(
     + [(name, np.float64) for name in ("habit", "habit_rate")]
     + [("last_action", np.uint32), ("last_state", np.uint32)]  # A and S at its start; the state is the last other one
     + [("last_move", np.int32), ("maze", np.uint32)]
+    # Optimism: its factor; the average of |r|, gamma^t, and the largest average so far
+    + [(name, np.float64) for name in ("optimism", "average", "forgotten", "largest")]
     # A recording: where the lane is in it, and log p of its choices so far, log_p - log(scale)
     + [("at", np.int64), ("end", np.int64), ("log_p", np.float64), ("scale", np.float64)],
     align=True,
@@ -62,6 +64,7 @@ class Tables(NamedTuple):
     greedy: Any  # [n * S] argmax Q[s, :], a set of actions
     rank: Any  # [n * S] the row and column of a state in M, F and N, where they are ORDERED
     habit: Any  # [n * S * Q_WIDTH]
+    tries: Any  # [n * S * Q_WIDTH] how often each action was taken in each state
     preference: Any  # [A + 1] of the actions of the state that is looked at, and the largest of them
     weight: Any  # [A] their probabilities up to a common factor
     M: Any  # [n * S * W], likewise F and N; N is kept transposed, because its columns are what is learned

@@ -28,11 +28,14 @@ MAZES = False  # there are several mazes
 RECORDED = False  # every step of the run is kept
 REPLAYED = False  # actions come from a recording
 GIVEN = False  # and so do states and rewards: the world of the lane is what happened
+GUIDED = False  # starts, mazes and lengths of trials come from a recording, and choices do not
 LIKELIHOOD = False  # log p of the recorded choices is summed
 CHOICES = False  # and kept for each of them
 SOFTMAX = False  # else epsilon-greedy
 TERMS = False  # the last action, the last move or the lapse have a say
 HABIT = False
+OPTIMISM = False  # actions seldom tried are worth more
+EXPECTED = MAX = False  # the target looks ahead to the mean or the maximum of Q[s', :]; else to Q[s', a']
 CACHED = True  # argmax Q[s, :] is kept for each state; else the policy is worked out when it is asked for
 M_COL, M_ROW, F_ROW, N_COL = 0, 1, 2, 3  # rows of `sums`: sums over columns of M, rows of M, rows of F, columns of N
 

@@ -10,6 +10,8 @@ from spie.rewards import get_reward
 from spie.tasks.mdp import MDP
 from spie.trace import Trace
 
+BOUNDED = ("none", "constant", "count")  # rewards of a size that is known beforehand
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sarsa(Agent):
@@ -40,6 +42,8 @@ class Sarsa(Agent):
     q0: float = 0.0  # Q starts at this value
     m0: float = 0.0  # M, F and N start at m0 times the identity
     next_action: Literal["resample", "carry"] = "resample"  # whether the action after a' is drawn anew
+    target: Literal["sarsa", "expected", "max"] = "sarsa"  # Q[s', a'], its mean under the policy, its maximum
+    optimism: float = 0.0  # what is added to Q of an action never tried, in units of the reward seen (choice.py)
     ties: Literal["random", "first"] = "random"  # among actions of equal value
     tie_tolerance: float = 1e-9  # relative difference below which values count as equal
     bonus_from: Literal["updated", "previous"] = "updated"  # the matrices after or before this step's update
@@ -53,16 +57,26 @@ class Sarsa(Agent):
             self, alpha=unit, eta=positive, gamma=unit, gamma_sr=below_one, eta_pr=positive, gamma_pr=below_one,
             beta=real, epsilon=unit, q0=real, m0="[0, inf)", tie_tolerance=below_one, tolerance="(0, 1)",
             inverse_temperature=real, lapse=below_one, stickiness=real, heading=real, turn_back=real, habit=real,
-            habit_rate=positive,
+            habit_rate=positive, optimism="[0, inf)",
         )  # fmt: skip
         for name, choices in {
             "policy": ("epsilon-greedy", "softmax"),
             "next_action": ("resample", "carry"),
+            "target": ("sarsa", "expected", "max"),
             "ties": ("random", "first"),
             "bonus_from": ("updated", "previous"),
         }.items():
             if getattr(self, name) not in choices:
                 raise unknown(f"{name} for Sarsa", getattr(self, name), choices)
+        if self.target != "sarsa" and self.next_action == "carry":
+            raise ValueError(f'Sarsa: target="{self.target}" looks ahead to no action; leave out next_action="carry"')
+        if self.optimism and self.reward not in BOUNDED:
+            raise ValueError(
+                f'Sarsa: optimism is in units of the reward of the task, and reward "{self.reward}" has no bound in '
+                f"them; use one of {', '.join(BOUNDED)}"
+            )
+        if self.optimism and self.gamma == 1:
+            raise ValueError("Sarsa: optimism needs gamma below 1: values have no scale without discount")
         if self.policy != "softmax" and (self.lapse or self.inverse_temperature != 1):
             name = "lapse" if self.lapse else "inverse_temperature"
             raise ValueError(f'Sarsa: {name} belongs to policy="softmax"; an epsilon-greedy one has its epsilon')

@@ -12,6 +12,7 @@ from spie.agents.sarsa.options import (
     CHOICES,
     ENDS,
     GIVEN,
+    GUIDED,
     HABIT,
     HAS_F,
     HAS_M,
@@ -19,6 +20,7 @@ from spie.agents.sarsa.options import (
     LEARNED,
     LIKELIHOOD,
     MASKED,
+    OPTIMISM,
     ORDERED,
     Q_WIDTH,
     SPARSE,
@@ -36,6 +38,8 @@ def env_step(lane, s, a, S, mdp, records):
     if GIVEN:
         here = records.moments[lane.at]
         return np.int64(records.moments[lane.at + 1].state), here.reward, here.discount
+    if GUIDED:
+        return guided_step(lane, s, a, S, mdp)
     K = SUCCESSORS
     i = (s * ACTIONS + a) * K
     if K > 1:
@@ -48,6 +52,22 @@ def env_step(lane, s, a, S, mdp, records):
         i += np.int64(lane.phase) * S * ACTIONS * K
         discount = 0.0 if mdp.terminal[lane.phase * S + s_next] else 1.0
     return s_next, mdp.rewards[i], discount
+
+
+@no_type_check
+def guided_step(lane, s, a, S, mdp):
+    """The same in the maze of this trial."""
+    K = SUCCESSORS
+    maze, phase, k = np.int64(lane.maze), np.int64(lane.phase), 0
+    first = ((maze * S + s) * ACTIONS + a) * K
+    if K > 1:
+        word = mix(lane.word + lane.stride)
+        for j in range(K - 1):
+            k += word >= mdp.threshold[first + j]
+    s_next = np.int64(mdp.following[first + k])
+    table = maze * mdp.n_phases + phase
+    r = mdp.rewards[((table * S + s) * ACTIONS + a) * K + k]
+    return s_next, r, 0.0 if mdp.terminal[table * S + s_next] else 1.0
 
 
 @no_type_check
@@ -78,8 +98,8 @@ def record(step, s, a, s_next, r, bonus):
 def end_step(lane, first, place, t, cap, episodes, discount, S, mdp, tables, records):
     """Where an episode ends, by itself or at its cap, the next begins; after the last one the lane is over."""
     lane.steps = t
-    if GIVEN:
-        end_recorded_step(lane, first, place, t, S, mdp, tables, records)
+    if GIVEN or GUIDED:
+        end_recorded_step(lane, first, place, t, discount, S, mdp, tables, records)
         return
     lane.length += 1
     if discount == 0.0 or lane.length == cap:
@@ -105,7 +125,7 @@ def end_episode(lane, l, discount, episodes, mdp, records):
 @no_type_check
 def reset(lane, first, place, t, word, S, mdp, tables, records):
     """The first state of an episode: drawn by a random word, or that of the recording."""
-    if GIVEN:
+    if GIVEN or GUIDED:
         here = records.moments[lane.at]
         s = np.int64(here.state)
         lane.maze, lane.phase = here.maze, here.phase
@@ -118,8 +138,11 @@ def reset(lane, first, place, t, word, S, mdp, tables, records):
 
 
 @no_type_check
-def end_recorded_step(lane, first, place, t, S, mdp, tables, records):
+def end_recorded_step(lane, first, place, t, discount, S, mdp, tables, records):
     """Where a trial of the recording is over, the next begins; after the last one the lane is over."""
+    if GUIDED and discount == 0.0:  # it may end before the recorded one did
+        while records.moments[lane.at + 1].action != ACTIONS:
+            lane.at += 1
     lane.at += 1
     if records.moments[lane.at].action == ACTIONS:
         lane.truncated += records.moments[lane.at - 1].discount != 0.0
@@ -157,6 +180,8 @@ def begin(lane, first, place, S, W, mdp, tables, pool, records):
             tables.Q[q + a] = lane.q0 if taken else -np.inf
             if HABIT:
                 tables.habit[q + a] = 0.0
+            if OPTIMISM:
+                tables.tries[q + a] = 0.0
         if CACHED:
             tables.greedy[place * S + s] = greedy_actions(tables.Q, np.uint64(q), legal, lane.tie_tolerance)
     if LEARNED:
@@ -207,6 +232,6 @@ def end(lane, place, horizon, S, W, kept, tables):
 
 
 HELPERS = (
-    env_step, arrive, stop, record, end_episode, reset, end_recorded_step, end_step, snapshot, begin_matrices, begin,
-    end,
+    guided_step, env_step, arrive, stop, record, end_episode, reset, end_recorded_step, end_step, snapshot,
+    begin_matrices, begin, end,
 )  # fmt: skip

@@ -5,7 +5,7 @@ dark and print; the colours of agents keep a contrast of 3 to both. `save` is fo
 An agent has the same colour and dash wherever it appears.
 """
 
-from spie.page.plots.curves import MOST_POINTS, curve_panels
+from spie.page.plots.curves import MOST_POINTS, LegendEntry, curve_panel, legend
 from spie.page.plots.diagrams import MOST_NODES, mdp_diagram, mountain_car, network_diagram
 from spie.page.plots.files import picture_format, save, svg
 from spie.page.plots.gif import film
@@ -16,8 +16,8 @@ from spie.paper.sections import Curve, LayerBox, Panel
 
 __all__ = [
     "COLOURS", "DIVERGING", "FLOOR", "GOAL", "HEAT", "INK", "MOST_NODES", "MOST_POINTS", "START", "WALL",
-    "Curve", "LayerBox", "MapGroup", "Panel",
-    "curve_panels", "film", "heat_maps", "is_constant", "line_style", "mdp_diagram", "mountain_car", "network_diagram",
-    "panel_maps", "picture_format", "plot_maze", "plot_path", "plot_values", "save",
+    "Curve", "LayerBox", "LegendEntry", "MapGroup", "Panel",
+    "curve_panel", "film", "heat_maps", "is_constant", "legend", "line_style", "mdp_diagram", "mountain_car",
+    "network_diagram", "panel_maps", "picture_format", "plot_maze", "plot_path", "plot_values", "save",
     "shades", "space_maps", "state_maps", "svg",
 ]  # fmt: skip

@@ -1,49 +1,56 @@
 """Means with their intervals."""
 
-import math
+import textwrap
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from spie.page.plots.style import INK, STYLE, line_style, new_figure, number, settled
 from spie.paper.sections import Curve, Panel
 
+TITLE_WIDTH = 38  # letters
 MOST_POINTS = 200  # of a curve: a panel shows no more
 
 
+class LegendEntry(NamedTuple):
+    """An agent, and its line in the terms of SVG."""
+
+    agent: str
+    colour: str
+    dashes: str
+    width: float
+
+
 @matplotlib.rc_context(STYLE)
-def curve_panels(panels: Sequence[Panel], columns: int = 2) -> Figure:
-    """Curves with their intervals, a panel each, and one legend for all."""
-    if not panels:
-        raise ValueError("curve_panels: nothing to draw; give at least one panel")
-    columns = min(columns, len(panels))
-    rows = math.ceil(len(panels) / columns)
-    agents = list(dict.fromkeys(agent for panel in panels for agent in panel.curves))
-    across = 2 if columns == 1 else 4 if all(len(agent) < 18 for agent in agents) else 3
-    legend_rows = math.ceil(len(agents) / across)
-    figure = new_figure(3.7 * columns + 0.6 * (columns == 1), 2.35 * rows + 0.2 * legend_rows + 0.2)
-    figure.set_label("; ".join(panel.title for panel in panels))
-    for i, panel in enumerate(panels):
-        ax = figure.add_subplot(rows, columns, i + 1)
-        _draw_panel(ax, panel)
-        if i + columns >= len(panels) or panels[i + columns].x_label != panel.x_label:
-            ax.set_xlabel(panel.x_label)
-        if i % columns == 0 or panels[i - 1].y_label != panel.y_label:
-            ax.set_ylabel(panel.y_label, rotation_mode="anchor")
-    lines = [Line2D([], [], label=agent, **line_style(agent)) for agent in agents]
-    by_rows = [line for column in range(across) for line in lines[column::across]]  # a legend fills its columns first
-    if agents:
-        figure.legend(handles=by_rows, loc="outside upper left", ncols=across, fontsize=9)
+def curve_panel(panel: Panel) -> Figure:
+    """Curves with their intervals; the legend is the page's, for panels stand side by side or one below the other."""
+    figure = new_figure(3.1, 2.4)  # about a quarter of a wide page, or the whole of a phone
+    figure.set_label(f"{panel.title}: {panel.y_label} by {panel.x_label}, of {', '.join(panel.curves)}")
+    ax = figure.add_subplot()
+    _draw_panel(ax, panel)
+    ax.set_xlabel(panel.x_label)
+    ax.set_ylabel(panel.y_label, rotation_mode="anchor")
     return settled(figure)
 
 
+def legend(panels: Sequence[Panel]) -> list[LegendEntry]:
+    """Every agent of some panels once, as its curves look."""
+    found = []
+    for agent in dict.fromkeys(agent for panel in panels for agent in panel.curves):
+        style = line_style(agent)
+        dashes = style["linestyle"][1] if isinstance(style["linestyle"], tuple) else ()
+        width = style["linewidth"]
+        found.append(LegendEntry(agent, style["color"], " ".join(f"{width * dash:g}" for dash in dashes), width))
+    return found
+
+
 def _draw_panel(ax: Axes, panel: Panel) -> None:
-    ax.set_title(panel.title, loc="left")
+    ax.set_title(textwrap.fill(panel.title, TITLE_WIDTH), loc="left")
     ax.grid(axis="y", color=INK, alpha=0.12, linewidth=0.6)
     for axis, letter in ((ax.xaxis, "x"), (ax.yaxis, "y")):
         if letter in panel.log:

@@ -14,6 +14,8 @@ from spie.page.plots.style import (
     STYLE,
 )
 
+GROWN = 1.4  # how much larger than drawn a picture may become, to use the width of a page
+
 
 @matplotlib.rc_context(STYLE)
 def svg(figure: Figure) -> str:
@@ -34,7 +36,7 @@ def svg(figure: Figure) -> str:
     return (
         '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
         f'viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{html.escape(str(figure.get_label()))}" '
-        f'style="width:100%;max-width:{width:g}pt;height:auto;stroke-linejoin:round;stroke-linecap:butt">{text}'
+        f'style="width:100%;max-width:{GROWN * width:g}pt;height:auto;stroke-linejoin:round;stroke-linecap:butt">{text}'
     )
 
 

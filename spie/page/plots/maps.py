@@ -36,15 +36,23 @@ from spie.tasks.mdp import MDP
 
 @matplotlib.rc_context(STYLE)
 def heat_maps(
-    mdp: MDP, rows: Mapping[str, NDArray[Any]], columns: Sequence[str], label: str = "visits a state"
+    mdp: MDP,
+    rows: Mapping[str, NDArray[Any]],
+    columns: Sequence[str],
+    label: str = "visits a state",
+    shown: slice = slice(None),
 ) -> Figure:
-    """Small maps on one logarithmic colour scale: a row per agent [T, S], a column per time; 0 stays blank."""
+    """Small maps on one logarithmic colour scale: a row per agent [T, S], a column per time; 0 stays blank.
+
+    shown: some of the columns, on the scale of all.
+    """
     for name, row in rows.items():
         if np.shape(row) != (len(columns), mdp.n_states):
             raise ValueError(f'heat_maps: "{name}" has shape {list(np.shape(row))}, not {[len(columns), mdp.n_states]}')
     if not rows or not columns:
         raise ValueError("heat_maps: nothing to draw; give at least one row and one column")
     norm = log_scale(np.array(list(rows.values()), np.float64))
+    rows, columns = {name: row[shown] for name, row in rows.items()}, columns[shown]
     if cell_of(mdp) != "square":
         return _shape_maps(mdp, rows, columns, norm, label)
     # All maps are one picture, a gap apart: a hundred axes would take seconds to lay out.
@@ -56,7 +64,8 @@ def heat_maps(
     for top, row in zip(tops, rows.values(), strict=True):
         for left, values in zip(lefts, row, strict=True):
             mosaic[top : top + h, left : left + w] = grid_picture(mdp, colours_of(values, norm))
-    figure = new_figure(7.4, min(max(5.7 * mosaic.shape[0] / mosaic.shape[1], 0.4), 14.0) + 1.0)
+    names, wide = 1.2, min(0.53 * len(columns), 6.2)  # inches
+    figure = new_figure(names + wide, min(max(wide * mosaic.shape[0] / mosaic.shape[1], 0.4), 14.0) + 1.0)
     figure.set_label(f"{label}: {', '.join(rows)}")
     ax = figure.add_subplot()
     ax.imshow(mosaic, interpolation="none")
@@ -228,16 +237,23 @@ def shades(values: NDArray[Any]) -> list[str]:
 
 @matplotlib.rc_context(STYLE)
 def space_maps(
-    maps: Mapping[str, NDArray[Any]], view: Sequence[tuple[float, float]], labels: Sequence[str], columns: int = 4
+    maps: Mapping[str, NDArray[Any]],
+    view: Sequence[tuple[float, float]],
+    labels: Sequence[str],
+    columns: int = 4,
+    most: float = 0.0,
 ) -> Figure:
-    """Functions of a two-dimensional state, [rows, columns] each over `view`, on one colour scale around 0."""
+    """Functions of a two-dimensional state, [rows, columns] each over `view`, on one colour scale around 0.
+
+    most: the end of the scale, where it is not the largest value.
+    """
     if not maps:
         raise ValueError("space_maps: nothing to draw; give at least one map")
     columns = min(columns, len(maps))
     rows = math.ceil(len(maps) / columns)
     figure = new_figure(1.85 * columns + 0.5, 1.5 * rows + 0.5)
     figure.set_label(f"{', '.join(maps)} over {' and '.join(labels)}")
-    most = max(float(np.abs(values).max()) for values in maps.values()) or 1.0
+    most = most or max(float(np.abs(values).max()) for values in maps.values()) or 1.0
     norm = Normalize(-most, most)
     (left, right), (bottom, top) = view
     axes = []

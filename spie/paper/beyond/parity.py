@@ -21,9 +21,10 @@ from spie.agents.registry import agent as named
 from spie.engine.lanes import seed_array
 from spie.files import replacing
 from spie.paper.experiment import Experiment
-from spie.paper.measures import SIMILAR, ratio
+from spie.paper.measures import ratio
 from spie.paper.registry import register_experiment
 from spie.paper.results import Results, Stored
+from spie.paper.rules import SIMILAR
 from spie.paper.sections import Curve, CurvePanels, Panel, SectionPart, Table, agent_row, between, number
 from spie.runs.run import Run
 from spie.tasks.base import Kind, check_kind

@@ -1,0 +1,102 @@
+"""One self-contained HTML page of a fit: models side by side, held-out likelihood, estimates and checks."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import numpy as np
+
+from spie.behaviour.fit import Fit
+from spie.behaviour.predictive import Predictive
+from spie.behaviour.recovery import Confusion, Recovery
+from spie.behaviour.rows import Rows
+from spie.files import write_whole
+from spie.page.report import Drawing, draw
+from spie.paper.sections import Curve, CurvePanels, Panel, Row, Table, Text, number
+
+MOST_CURVES = 7  # in one panel
+
+
+def table(rows: Rows, caption: str = "", texts: int = 1) -> Table:
+    """A table of ours as the page draws it."""
+    shown = [Row([number(row.get(name), significant=4) if isinstance(row.get(name), float) else row.get(name)
+                  for name in rows.columns]) for row in rows]  # fmt: skip
+    return Table(caption or rows.title, [name.replace("_", " ") for name in rows.columns], shown, texts)
+
+
+def estimates(fit: Fit) -> Table:
+    """Medians and ranges of the estimates over subjects."""
+    rows = []
+    for name, one in fit.fits.items():
+        values = one.values()
+        for j, parameter in enumerate(one.model.parameters):
+            bounded = sum(parameter.name in one.at_bound(i) for i in range(len(values)))
+            low, middle, high = (number(float(np.quantile(values[:, j], q)), significant=3) for q in (0, 0.5, 1))
+            bounds = f"{parameter.low:g} – {parameter.high:g}"
+            rows.append(Row((name, parameter.name.replace("_", " "), middle, low, high, bounds, bounded)))
+    columns = ("model", "parameter", "median", "least", "most", "bounds", "subjects at a bound")
+    return Table("Estimates over subjects", columns, rows, texts=2)
+
+
+def curves(found: Predictive) -> CurvePanels:
+    """New places against steps, of the subjects and of simulated ones."""
+    shown = {}
+    for who in list(found.places)[:MOST_CURVES]:
+        places = found.places[who]
+        error = places.std(axis=0, ddof=1) / np.sqrt(len(places)) if len(places) > 1 else np.zeros(places.shape[1])
+        mean = places.mean(axis=0)
+        shown[who] = Curve(found.steps, mean, mean - 1.96 * error, mean + 1.96 * error)
+    panel = Panel("Places seen", shown, "steps", "places", log="x")
+    return CurvePanels("New places against steps; bands are 95 % of the mean over subjects", [panel])
+
+
+def page(
+    fit: Fit,
+    command: str,
+    heldout: Rows | None = None,
+    predictive: Predictive | None = None,
+    recovery: Recovery | None = None,
+    confusion: Confusion | None = None,
+) -> str:
+    """The whole page as text."""
+    compared = fit.compare()
+    sections: list[tuple[str, Sequence[Table | Text | Drawing]]] = [
+        ("Models side by side", [table(compared), Text("", compared.notes)])
+    ]
+    if heldout is not None:
+        sections.append(("Held-out likelihood", [table(heldout), Text("", heldout.notes)]))
+    sections.append(("Parameters", [estimates(fit)]))
+    if predictive is not None:
+        rows = predictive.rows()
+        sections.append(
+            ("Do simulated subjects walk alike?", [draw(curves(predictive)), table(rows), Text("", rows.notes)])
+        )
+    if recovery is not None:
+        rows = recovery.rows()
+        sections.append(("Would the parameters be found?", [table(rows), Text("", rows.notes)]))
+    if confusion is not None:
+        sections.append(("Would the models be told apart?", [table(confusion.rows())]))
+    report = fit.paths.report()
+    sections.append(("The data", [table(report), Text("", report.notes)]))
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("spie.page"), autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    environment.filters["number"] = number
+    # The look and the macros are those of the report, which is one page and not a library of parts
+    report_page, own = (_source(environment, name) for name in ("report.html", "behaviour.html"))
+    macros, style = report_page.partition("<!DOCTYPE")[0], report_page.partition("<style>")[2].partition("</style>")[0]
+    best = compared[0]
+    return environment.from_string(macros + own).render(
+        command=command, style=style, sections=sections, best=best, fit=fit, n=len(fit.paths.subjects)
+    )
+
+
+def _source(environment: jinja2.Environment, name: str) -> str:
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, name)[0]
+
+
+def write(path: Path, fit: Fit, command: str, **parts: Any) -> None:
+    """Write the page whole, or leave what was there."""
+    write_whole(path, page(fit, command, **parts))

@@ -1,0 +1,176 @@
+"""Fits: what was put in comes out, what cannot be done is said, and what is finished is not done again."""
+
+import numpy as np
+import pytest
+from test_models import recorded
+
+import spie
+from spie.behaviour.heldout import fold_of_steps
+from spie.behaviour.recovery import simulated
+from spie.behaviour.shelf import Shelf
+
+MODELS = ("random", "bee-line", "sr-agent")  # all but the first share kernels
+
+
+@pytest.fixture(scope="module")
+def walks():
+    """Two subjects who head for the goal, seven trials of up to 60 steps in two mazes."""
+    paths = recorded(trials=14, steps=60, subjects=3)
+    values = np.array([[1.0, -1.5, 0.6], [0.8, -1.0, 0.5], [1.2, -2.0, 0.4]])
+    return simulated(spie.model("bee-line"), values, paths, np.arange(3), 1)
+
+
+@pytest.fixture(scope="module")
+def fit(walks):
+    return spie.fit(walks, MODELS, starts=3)
+
+
+@pytest.mark.slow
+def test_the_model_that_was_simulated_is_the_best_and_its_weights_are_near(fit):
+    table = fit.compare()
+    assert table[0]["model"] == "bee-line"
+    assert table[0]["best_for"] == 3
+    low, high = fit["bee-line"].interval()
+    inside = (low <= [[1.0, -1.5, 0.6], [0.8, -1.0, 0.5], [1.2, -2.0, 0.4]]) & (
+        high >= [[1.0, -1.5, 0.6], [0.8, -1.0, 0.5], [1.2, -2.0, 0.4]]
+    )
+    assert inside.sum() >= 7  # of nine intervals of 95 %; fewer than 7 happens once in 2000
+    assert fit["random"].log_p == pytest.approx([fit.paths.chance(subject) for subject in fit.paths.subjects])
+
+
+@pytest.mark.slow
+def test_criteria_count_choices_and_not_forced_moves(fit):
+    rows = [row for row in fit.rows() if row["model"] == "bee-line"]
+    for row, subject in zip(rows, fit.paths.subjects, strict=True):
+        n = fit.paths.choices(subject)
+        assert n < sum(len(trial.actions) for trial in fit.paths.of(subject)) + 1
+        assert row["bic"] == pytest.approx(-2 * row["log_likelihood"] + 3 * np.log(n))
+        assert row["aic"] == pytest.approx(-2 * row["log_likelihood"] + 6)
+        assert row["per_choice"] == pytest.approx(row["log_likelihood"] / n)
+
+
+@pytest.mark.slow
+def test_estimates_at_a_bound_are_flagged(walks):
+    narrow = spie.fit(walks, "bee-line", starts=2, bounds={"turn_back": (0.5, 2.0)})
+    assert all("turn_back" in narrow["bee-line"].at_bound(i) for i in range(3))
+    assert np.isnan(narrow["bee-line"].deviation[:, 1]).all()
+
+
+@pytest.mark.slow
+def test_a_group_draws_estimates_together(walks, fit):
+    group = spie.fit(walks, "bee-line", "hierarchical", starts=3)["bee-line"]
+    alone = fit["bee-line"]
+    assert group.group is not None
+    assert (group.x.std(axis=0) <= alone.x.std(axis=0) + 1e-6).all()
+    assert (group.log_p <= alone.log_p + 1e-6).all()
+    assert (spie.fit(walks, "bee-line", "map", starts=3)["bee-line"].log_p <= alone.log_p + 1e-6).all()
+
+
+@pytest.mark.slow
+def test_held_out_likelihood_prefers_the_model_that_was_simulated(fit):
+    for by in ("session", "subject"):
+        table = fit.crossvalidate(by=by, folds=3)
+        assert table[0]["model"] == "bee-line"
+        chance = next(row for row in table if row["model"] == "random")
+        assert chance["above_chance"] == pytest.approx(0)
+        assert table[0]["held_out"] <= fit["bee-line"].log_p.sum() + 1e-6  # what was not fitted is not fitted better
+
+
+def test_whole_sessions_are_held_out():
+    paths = recorded(trials=14)
+    folds = fold_of_steps(paths, "0", 3)
+    at = 0
+    for trial in paths.of("0"):
+        assert set(folds[at : at + len(trial.actions)]) == {int(trial.session) % 3}
+        at += len(trial.actions)
+    assert at == len(folds)
+
+
+@pytest.mark.slow
+def test_what_was_put_in_is_recovered(fit):
+    found = fit.recover(12, "bee-line", starts=3)
+    assert (found.log_p_found >= found.log_p_truth - 1e-6).all()
+    assert found.correlation.shape == (3,)
+    assert found.within >= 0.75  # 95 % are expected; at most 8 of 12 happens once in a thousand
+    assert "bee-line: 12 simulated subjects" in str(found.rows())
+
+
+@pytest.mark.slow
+def test_models_that_differ_are_told_apart(fit):
+    found = fit.confusion(4, MODELS[:2], starts=2)
+    assert found.counts.sum(axis=1).tolist() == [4, 4]
+    assert found.shares[1, 1] == 1
+
+
+@pytest.mark.slow
+def test_simulated_subjects_of_the_true_model_walk_like_the_subjects(fit):
+    table = {row["who"]: row for row in fit.simulate(5).rows()}
+    assert abs(table["bee-line"]["back"] - table["subjects"]["back"]) < 0.08
+    assert abs(table["random"]["back"] - table["subjects"]["back"]) > 0.08
+
+
+@pytest.mark.slow
+def test_a_fit_that_was_stopped_goes_on_with_the_same_result(walks, fit, tmp_path, monkeypatch):
+    def killed(what, share):
+        if "sr-agent" in what:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        spie.fit(walks, MODELS, starts=3, folder=tmp_path, progress=killed)
+    kept = sorted(tmp_path.iterdir())
+    assert len(kept) == 2
+    kept[0].write_text("{")  # damaged: made again
+    whole = spie.fit(walks, MODELS, starts=3, folder=tmp_path)
+    again = spie.fit(walks, MODELS, starts=3, folder=tmp_path)
+    for name in MODELS:
+        np.testing.assert_array_equal(whole[name].x, fit[name].x)
+        np.testing.assert_array_equal(again[name].log_p, fit[name].log_p)
+
+
+def test_a_shelf_gives_back_what_it_was_given(tmp_path):
+    shelf, asked = Shelf(tmp_path), []
+
+    def make():
+        asked.append(1)
+        return {"x": np.array([[0.1, np.nan], [1e-300, -np.inf]])}
+
+    for _ in range(2):
+        np.testing.assert_array_equal(shelf.kept({"a": 1}, make)["x"], make()["x"])
+    assert len(asked) == 3
+    assert shelf.has({"a": 1})
+    assert not shelf.has({"a": 2})
+
+
+BAD = {
+    "no such model": (lambda paths: spie.fit(paths, "srr"), 'no behavioural model "srr"'),
+    "no such method": (lambda paths: spie.fit(paths, method="guess"), 'no method "guess"'),
+    "no starts": (lambda paths: spie.fit(paths, "random", starts=0), "starts must be a whole number of at least 1"),
+    "no models": (lambda paths: spie.fit(paths, []), "no model is given"),
+    "no goal": (lambda paths: spie.fit(spie.Paths.from_states([0, 1, 2, 1]), "sr-agent"), "it needs a goal"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_input_is_one_clear_line(what):
+    call, line = BAD[what]
+    with pytest.raises(ValueError, match=r".") as error:
+        call(recorded())
+    assert line in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.slow
+def test_checks_that_cannot_be_done_are_one_clear_line(fit):
+    one_session = spie.fit(recorded(trials=2), "random")
+    one_subject = spie.fit(recorded(subjects=1), "random")
+    for call, line in [
+        (lambda: one_session.crossvalidate(), "subject 0 has one session only: there is nothing to hold out"),
+        (lambda: one_subject.crossvalidate(by="subject"), "there is one subject only"),
+        (lambda: fit.crossvalidate(by="step"), 'no way to hold out "step"'),
+        (lambda: fit.recover(model="random"), "model random has no free parameters: there is nothing to recover"),
+        (lambda: fit.recover(1, "bee-line"), "at least 3 subjects"),
+        (lambda: fit.confusion(models=["random"]), "at least 2 models"),
+        (lambda: fit["srr"], 'no fitted model "srr"'),
+    ]:
+        with pytest.raises(ValueError, match=line):
+            call()

@@ -1,0 +1,186 @@
+"""Models: the walkers are what they are said to be, and what cannot be told apart is fixed and said."""
+
+import dataclasses
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import spie
+from spie.behaviour.model import MODELS, shipped_models
+from spie.behaviour.recovery import simulated
+from spie.behaviour.state_values import StateValues
+
+HOME = Path(os.environ.get("SPIE_DATA") or Path(__file__).parents[3] / "shared" / "data")
+needs_data = pytest.mark.skipif(not HOME.is_dir(), reason="the public data is not here; see spie data")
+ONE = "S...\n.#..\n...G"
+TWO = "S.#.\n....\n.#.G"
+
+
+def recorded(trials=4, steps=30, subjects=2, seed=0):
+    """Random walks in two mazes in turn, with a goal that ends a trial."""
+    from spie.behaviour.mazes import read_mazes
+
+    rng, mazes = np.random.default_rng(seed), read_mazes({"one": ONE, "two": TWO})
+    columns = {name: [] for name in ("subject", "session", "trial", "step", "state", "maze")}
+    for subject in range(subjects):
+        for trial in range(trials):
+            maze = ["one", "two"][trial % 2]
+            mdp, s = mazes[maze], 0
+            for step in range(steps):
+                for name, value in zip(columns, (subject, trial // 2, trial, step, s, maze), strict=True):
+                    columns[name].append(value)
+                if mdp.terminal[0][s]:
+                    break
+                s = int(mdp.next[s, rng.choice(np.flatnonzero(mdp.available[s])), 0])
+    return spie.Paths.from_table(columns, {"one": ONE, "two": TWO})
+
+
+def by_hand(paths, subject, w, one):
+    """log p of every step by the whole matrix M, in plain NumPy."""
+    chain = paths.mazes[0].transition()
+    M = np.linalg.inv(np.eye(len(w)) - one.gamma * chain)
+    out = []
+    columns = paths.mazes[0].shape[1]
+    for trial in paths.of(subject):
+        maze, last, move, action = paths.mazes[trial.maze], None, None, None
+        for s, a, s_next in zip(trial.states, trial.actions, trial.states[1:], strict=False):
+            x = np.full(maze.n_actions, -np.inf)
+            for b in np.flatnonzero(maze.available[s]):
+                to = maze.next[s, b, 0]
+                x[b] = (
+                    one.inverse_temperature * (M[to] @ w)
+                    + one.stickiness * (b == action)
+                    + one.turn_back * (to == last)
+                )
+                x[b] += one.heading * (
+                    move is not None and tuple(np.subtract(divmod(to, columns), divmod(s, columns))) == move
+                )
+            p = np.exp(x - x.max())
+            p = (1 - one.lapse) * p / p.sum() + one.lapse * maze.available[s] / maze.available[s].sum()
+            assert p.sum() == pytest.approx(1)
+            out.append(np.log(p[a]))
+            M[s] += one.alpha * (np.eye(len(w))[s] + one.gamma * M[s_next] - M[s])
+            last, action = s, a
+            move = tuple(np.subtract(divmod(s_next, columns), divmod(s, columns)))
+    return np.array(out)
+
+
+@pytest.mark.slow
+def test_the_sr_agent_is_a_whole_successor_matrix_read_at_the_goal():
+    paths = recorded()
+    w = (np.arange(12) == paths.goal).astype(float)
+    one = StateValues(
+        alpha=0.3, gamma=0.8, inverse_temperature=4.0, stickiness=0.3, heading=0.5, turn_back=-0.7, lapse=0.05
+    )
+    model = dataclasses.replace(spie.model("sr-agent"), walker=one, parameters=())
+    each = model.run([one, one], paths, np.array([1, 0]), each=True)
+    for row, subject in zip(each, ("1", "0"), strict=True):
+        expected = by_hand(paths, subject, w, one)
+        np.testing.assert_allclose(row[: len(expected)], expected, rtol=1e-10)
+    np.testing.assert_allclose(model.run([one, one], paths, np.array([1, 0])), each.sum(axis=1), rtol=1e-12)
+
+
+@pytest.mark.slow
+def test_moves_whose_action_is_not_known_have_the_sum_over_actions():
+    mdp = spie.grid("S.G", task="goal", bumps=True)
+    known = spie.Paths.from_states([[0, 0, 1, 2]], mdp, actions=[[0, 1, 1]])
+    move = spie.Paths.from_states([[0, 0, 1, 2]], mdp)
+    one = {"alpha": 0.0, "gamma": 0.5}
+    # in the west corner up, down and left all stay: three actions of the same value
+    assert np.exp(
+        spie.loglikelihood("sr-agent", move, **one) - spie.loglikelihood("sr-agent", known, **one)
+    ) == pytest.approx(3)
+
+
+@pytest.mark.slow
+def test_simulated_walks_keep_starts_mazes_and_lengths_and_repeat_by_seed():
+    paths = recorded()
+    for name in ("sr-agent", "count"):
+        model = spie.model(name).identifiable(paths)
+        values = np.array([[parameter.value(0.5) for parameter in model.parameters]] * 2)
+        made = simulated(model, values, paths, np.array([0, 1]), 5)
+        assert [t.states[0] for t in made.trials] == [t.states[0] for t in paths.trials]
+        assert all(
+            len(a.states) <= len(b.states) or b.states[-1] == paths.goal
+            for a, b in zip(made.trials, paths.trials, strict=True)
+        )
+        again = simulated(model, values[:1], paths, np.array([1]), 6)
+        for one, other in zip(again.trials, made.of("2"), strict=True):
+            np.testing.assert_array_equal(one.states, other.states)
+
+
+@pytest.mark.slow
+def test_a_reward_of_the_users_is_a_model():
+    @spie.reward("bottleneck")
+    def bottleneck(M_next, N_next):
+        return N_next - M_next
+
+    paths = recorded()
+    model = spie.model("bottleneck+turn-back")
+    assert model.names == ("alpha", "eta", "inverse_temperature", "beta", "turn_back")
+    assert np.isfinite(spie.loglikelihood("bottleneck", paths, alpha=0.2)).all()
+
+
+@needs_data
+@pytest.mark.slow
+def test_golden_values_of_the_rats():
+    rats = spie.data.tartarus(HOME / "tartarus", who="rats")
+    assert spie.loglikelihood("random", rats).sum() == pytest.approx(-55_451.580430, rel=1e-8)
+    published = spie.loglikelihood("sr-agent", rats, alpha=rats.published["alpha"], gamma=rats.published["gamma"])
+    assert published.sum() == pytest.approx(-53_649.803157, rel=1e-8)
+    # From scratch, three starts: the published likelihood of every rat, up to what the search leaves
+    refitted = spie.fit(rats, "sr-agent", starts=3)["sr-agent"].log_p
+    assert (refitted >= published - 1e-5).all()
+
+
+def test_without_rewards_beta_is_fixed_and_this_is_said():
+    open_field = spie.grid("of-small")
+    model = spie.model("sr-r").identifiable(open_field)
+    assert model.names == ("alpha", "eta", "inverse_temperature")
+    assert "only scales with the inverse temperature" in model.notes[0]
+    paid = spie.model("sr-r").identifiable(spie.grid("of-small", task="goal"))
+    assert "beta" in paid.names
+    greedy = dataclasses.replace(spie.model("sr-r"), walker=spie.Sarsa(reward="sr-r"))
+    fixed = greedy.identifiable(open_field)
+    assert fixed.names == ("alpha", "eta")
+    assert "does not see it at all" in fixed.notes[0]
+
+
+def test_every_shipped_model_has_a_summary_and_stays_within_its_bounds():
+    assert len(MODELS.names()) >= 13
+    for name, model in MODELS.items():
+        assert model.summary, name
+        for share in (0.0, 0.5, 1.0):
+            model.settings([parameter.value(share) for parameter in model.parameters])
+        for parameter in model.parameters:
+            np.testing.assert_allclose(parameter.share(parameter.value(np.array([0.1, 0.9]))), [0.1, 0.9])
+
+
+def test_models_that_cannot_be_asked_are_left_out_with_the_reason():
+    paths = spie.Paths.from_states(["den", "fork", "left", "fork", "right"])
+    names, why = shipped_models(paths)
+    assert "turn-back" in names
+    assert "sr-agent is left out: it needs a goal, and these paths have none" in why
+    assert "heading is left out: it needs a map, and these mazes are graphs" in why
+
+
+@pytest.mark.parametrize(
+    ("call", "line"),
+    [
+        (lambda paths: spie.loglikelihood("srr", paths), 'no behavioural model "srr"; did you mean "sr-r"?'),
+        (lambda paths: spie.loglikelihood("sr-r+left", paths), 'no choice term "left"'),
+        (lambda paths: spie.loglikelihood("sr-agent", paths, rate=1), 'no parameter of model sr-agent "rate"'),
+        (lambda paths: spie.loglikelihood("sr-agent", paths, alpha=[1, 2, 3]), "alpha must be a number or one for"),
+        (lambda paths: spie.loglikelihood("sr-agent", paths, alpha=2), "alpha must lie in [0, 1], not 2"),
+        (lambda paths: spie.Parameter("alpha", 1, 0), "bounds must be finite and rise"),
+        (lambda paths: spie.Parameter("alpha", 0, 1, "log"), "a logarithmic scale needs positive bounds"),
+        (lambda paths: spie.ChoiceModel("m", spie.Sarsa(), (spie.Parameter("nose", 0, 1),)), "no setting of model m"),
+    ],
+)  # fmt: skip
+def test_wrong_questions_get_one_clear_line(call, line):
+    with pytest.raises(ValueError, match=r".") as error:
+        call(recorded())
+    assert line in str(error.value)
+    assert "\n" not in str(error.value)
