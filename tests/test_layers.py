@@ -30,7 +30,7 @@ LAYERS = {
         "registry",
         "errors files",
     ],
-    "spie.cli": ["__main__", "__init__", "check data film fit repair report run show sweep train", "*", "terminal"],
+    "spie.cli": ["__main__", "__init__", "check data film fit repair report run show studio sweep train", "*", "terminal"],
     "spie.page": ["behaviour", "report", "*", "plots"],
     "spie.page.plots": ["__init__", "maps gif", "frames", "states curves diagrams files", "style"],
     "spie.agents": ["__init__", "registry", "sarsa planner linear_q dqn", "base", "replay"],

@@ -7,10 +7,10 @@ from typing import NoReturn
 
 import typer
 
-from spie.cli import check, data, film, fit, repair, report, run, show, sweep, train
+from spie.cli import check, data, film, fit, repair, report, run, show, studio, sweep, train
 from spie.cli.terminal import app
 
-__all__ = ["app", "check", "data", "film", "fit", "main", "repair", "report", "run", "show", "sweep", "train"]
+__all__ = ["app", "check", "data", "film", "fit", "main", "repair", "report", "run", "show", "studio", "sweep", "train"]
 
 
 def main() -> None:
