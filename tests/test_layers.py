@@ -30,9 +30,9 @@ LAYERS = {
         "registry",
         "errors files",
     ],
-    "spie.cli": ["__main__", "__init__", "check data fit repair report run show sweep train", "*", "terminal"],
+    "spie.cli": ["__main__", "__init__", "check data film fit repair report run show sweep train", "*", "terminal"],
     "spie.page": ["behaviour", "report", "*", "plots"],
-    "spie.page.plots": ["__init__", "maps frames", "states curves diagrams gif files", "style"],
+    "spie.page.plots": ["__init__", "maps gif", "frames", "states curves diagrams files", "style"],
     "spie.agents": ["__init__", "registry", "sarsa planner linear_q dqn", "base", "replay"],
     "spie.tasks": ["__init__", "*", "mdp continuous", "draw registry minigrid", "layout maps", "base"],
 }

@@ -143,7 +143,7 @@ def evaluate(
 @app.command()
 def play(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The film, .gif.")] = Path("play.gif"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="The film, .gif or .mp4.")] = Path("play.gif"),
     epsilon: Annotated[float, typer.Option(help="Chance of an action at random.")] = 0.05,
     steps: Annotated[int, typer.Option(help="At most.")] = 300,
 ) -> None:
@@ -152,11 +152,11 @@ def play(
 
     _between("--steps", steps, 1, 10_000)
     _between("--epsilon", epsilon, 0, 1)
-    if output.suffix != ".gif":
-        raise ValueError(f"{output}: a film is a .gif; choose such a name with -o")
+    from spie.page import plots
+
+    plots.check_film(output)
     need_torch()
     from spie.agents.dqn import session as training
-    from spie.page import plots
 
     taken = training.played_episode(folder, epsilon, steps, error_console().print)
     plots.film(

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from spie.agents.base import pr_rates
 from spie.dropin.learners import BonusLearner, DistillationLearner, FeatureLearner, Rates, TableLearner
 from spie.dropin.observations import reader
+from spie.dropin.teacher import NAMES, TEACHER, TeacherLearner
 from spie.files import content_hash, write_whole
 from spie.rewards import Reward, get_reward
 
@@ -42,6 +43,8 @@ class Settings:
     anneal: int | None = None  # beta falls to 0 within this many steps, counted over all environments
 
     def __post_init__(self) -> None:
+        if self.reward in NAMES:
+            object.__setattr__(self, "replace", True)  # a teacher's pay has the environment's reward in it
         if not math.isfinite(self.beta):
             raise ValueError(f"IntrinsicReward: beta must be a finite number, not {self.beta}")
         for name, rate in {"eta": self.eta, "eta_pr": self.eta_pr}.items():
@@ -82,7 +85,9 @@ class Bonus:
         self.discrete_actions = isinstance(action_space, gym.spaces.Discrete)
         self.first_action = int(action_space.start) if isinstance(action_space, gym.spaces.Discrete) else 0
         n_actions = int(action_space.n) if isinstance(action_space, gym.spaces.Discrete) else 1
-        self.reward, self.learner = _reward_and_learner(env, observation_space, n_actions, settings, features)
+        self.reward, self.learner = _reward_and_learner(
+            env, observation_space, n_actions, settings, features, self.discrete_actions
+        )
         self.states: list[Any] = [None] * n
         self.steps = 0  # of all environments, that were learned from
         self.sum_of_squares = 0.0  # of their intrinsic rewards
@@ -107,14 +112,14 @@ class Bonus:
         if self.learn:
             self.learner.begin(s)
 
-    def step(self, i: int, action: Any, s_next: Any, terminated: bool) -> float:
-        """r_int of a step of environment i, as it is multiplied with beta."""
+    def step(self, i: int, action: Any, s_next: Any, terminated: bool, r: float = 0.0) -> float:
+        """r_int of a step of environment i, as it is multiplied with beta; r: the environment's own reward."""
         s = self.states[i]
         if s is None:
             raise ValueError(f"{self.env}: no episode is under way; call reset() first")
         self._anneal()
         if self.learn:
-            values = self.learner.step(s, self.action(action), s_next, 0.0 if terminated else 1.0)
+            values = self.learner.step(s, self.action(action), s_next, 0.0 if terminated else 1.0, r)
             self.steps += 1
         else:
             values = self.learner.query(s, self.action(action), s_next)
@@ -126,7 +131,12 @@ class Bonus:
         return raw / self.rms
 
     def steps_of(
-        self, envs: Sequence[int], actions: Sequence[Any], next_states: Sequence[Any], terminated: Sequence[bool]
+        self,
+        envs: Sequence[int],
+        actions: Sequence[Any],
+        next_states: Sequence[Any],
+        terminated: Sequence[bool],
+        rewards: Sequence[float],
     ) -> list[float]:
         """The same for a step of each of some environments.
 
@@ -135,17 +145,17 @@ class Bonus:
         if not envs:
             return []
         if len(envs) == 1:
-            return [self.step(envs[0], actions[0], next_states[0], terminated[0])]
+            return [self.step(envs[0], actions[0], next_states[0], terminated[0], rewards[0])]
         self._anneal()
         steps = [
-            (self.states[i], self.action(action), s_next, 0.0 if ends else 1.0)
-            for i, action, s_next, ends in zip(envs, actions, next_states, terminated, strict=True)
+            (self.states[i], self.action(action), s_next, 0.0 if ends else 1.0, r)
+            for i, action, s_next, ends, r in zip(envs, actions, next_states, terminated, rewards, strict=True)
         ]
         if self.learn:
             self.learner.learn(steps)
             self.steps += len(steps)
         query = self.learner.query_learned if self.learn else self.learner.query
-        raw = [self._pay(i, s_next, query(s, a, s_next)) for i, (s, a, s_next, _) in zip(envs, steps, strict=True)]
+        raw = [self._pay(i, s_next, query(s, a, s_next)) for i, (s, a, s_next, *_) in zip(envs, steps, strict=True)]
         if not self.settings.normalise:
             return raw
         if self.learn:
@@ -163,6 +173,11 @@ class Bonus:
             self._refuse(i, raw, values)
         self.raw[i] = raw
         return raw
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What `info` says of each step beside the numbers, where the environment's reward is not what is paid."""
+        return {"reward_replaced_by": self.reward.name} if self.settings.replace else {}
 
     def action(self, action: Any) -> int:
         """The number of an action; 0 where they cannot be counted."""
@@ -267,10 +282,18 @@ def _reward_and_learner(
     n_actions: int,
     settings: Settings,
     features: Callable[[Any], Any] | None,
+    discrete_actions: bool,
 ) -> tuple[Reward, BonusLearner[Any]]:
     """A reward by name, and what learns for it from observations of a space."""
     if settings.reward == RND.name:
         return RND, DistillationLearner(space, features)
+    if settings.reward in NAMES:
+        if features is not None or not isinstance(space, gym.spaces.Discrete) or not discrete_actions:
+            raise ValueError(
+                f'{env}: "{settings.reward}" needs observations and actions that can be counted (Discrete) as yet; use '
+                "sf-pf, count or rnd"
+            )
+        return TEACHER, TeacherLearner(space, n_actions)
     if features is None and isinstance(space, gym.spaces.Discrete):
         reward = get_reward(settings.reward, on="tables")
         return reward, TableLearner(space, reward.needs, settings.rates)

@@ -24,7 +24,11 @@ class IntrinsicReward(WithBonus, gym.Wrapper[Any, Any, Any, Any]):
     The bonus of a step is read after the step was learned from. Termination ends the future that M, F and psi look
     into, truncation does not, and no step leads from one episode into the next. `env.bonus` is the learner.
 
-    reward: a name of `spie list`, of your own `@spie.reward`, or "rnd" (random network distillation, needs torch).
+    reward: a name of `spie list`, of your own `@spie.reward`, or "rnd" (random network distillation, needs torch); or,
+        where observations and actions can be counted, "teacher": a planner that learns from the same steps pays each
+        by its bounded advantage, between -2 and 0. That REPLACES the environment's reward, which the planner has in
+        its values and info["extrinsic_reward"] still tells; info["reward_replaced_by"] says so. "spie" is the best we
+        have, which is the teacher.
     beta: its scale.
     eta, gamma_sr: learning rate and discount of M, F and psi.
     eta_pr, gamma_pr: of N and xi; by default the same.
@@ -55,8 +59,8 @@ class IntrinsicReward(WithBonus, gym.Wrapper[Any, Any, Any, Any]):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         observation, r, terminated, truncated, info = self.env.step(action)
         bonus, r = self.bonus, float(r)
-        r_int = bonus.step(0, action, bonus.encode(observation), terminated)
-        info = {**info, "extrinsic_reward": r, "intrinsic_reward": r_int}
+        r_int = bonus.step(0, action, bonus.encode(observation), terminated, r)
+        info = {**info, **bonus.told, "extrinsic_reward": r, "intrinsic_reward": r_int}
         return observation, bonus.total(r, r_int), terminated, truncated, info
 
 
@@ -88,12 +92,13 @@ class VectorIntrinsicReward(WithBonus, gym.vector.VectorWrapper):
         stepped = np.flatnonzero(~only_reset).tolist()
         next_states = [bonus.encode(infos["final_obs"][i]) if ended[i] else now[i] for i in stepped]
         r_int = np.zeros(n)
-        r_int[stepped] = bonus.steps_of(stepped, [actions[i] for i in stepped], next_states, terminated[stepped])
+        own = rewards[stepped].tolist()
+        r_int[stepped] = bonus.steps_of(stepped, [actions[i] for i in stepped], next_states, terminated[stepped], own)
         for i in np.flatnonzero(only_reset | ended).tolist():
             bonus.begin(i, now[i])
         for i in np.flatnonzero((terminated | truncated) & ~ended).tolist():
             bonus.states[i] = None  # its next step, or the user, resets it
         added = {"extrinsic_reward": rewards, "intrinsic_reward": r_int}
-        infos = {**infos, **added, **{f"_{name}": ~only_reset for name in added}}
+        infos = {**infos, **bonus.told, **added, **{f"_{name}": ~only_reset for name in added}}
         totals = np.array([bonus.total(*pair) for pair in zip(rewards.tolist(), r_int.tolist(), strict=True)])
         return observations, totals, terminated, truncated, infos

@@ -32,7 +32,10 @@ class Rates(NamedTuple):
 
 
 class BonusLearner(Protocol[Encoded]):
-    """What learns from the steps of some environments; a is an action's number, discount 0 where an episode ended."""
+    """What learns from the steps of some environments.
+
+    a is an action's number, discount 0 where an episode ended, r the environment's own reward, which few look at.
+    """
 
     name: ClassVar[str]  # what a saved state calls it
     growing: ClassVar[tuple[str, ...]]  # how the names of arrays begin whose size changes with learning
@@ -50,11 +53,11 @@ class BonusLearner(Protocol[Encoded]):
     def begin(self, s: Encoded) -> None:
         """Take note that an episode begins in s."""
 
-    def step(self, s: Encoded, a: int, s_next: Encoded, discount: float) -> list[float]:
+    def step(self, s: Encoded, a: int, s_next: Encoded, discount: float, r: float = 0.0) -> list[float]:
         """Learn from a step; then the quantities that the reward asks for."""
 
-    def learn(self, steps: Sequence[tuple[Encoded, int, Encoded, float]]) -> None:
-        """Learn from steps (s, a, s', discount) that were taken side by side: their order makes no difference."""
+    def learn(self, steps: Sequence[tuple[Encoded, int, Encoded, float, float]]) -> None:
+        """Learn from steps (s, a, s', discount, r) that were taken side by side: their order makes no difference."""
 
     def query_learned(self, s: Encoded, a: int, s_next: Encoded) -> list[float]:
         """The quantities of a step that was learned from."""
@@ -142,7 +145,7 @@ class TableLearner:
     def begin(self, s: int) -> None:
         self.visits[s] += 1
 
-    def step(self, s: int, a: int, s_next: int, discount: float) -> list[float]:
+    def step(self, s: int, a: int, s_next: int, discount: float, r: float = 0.0) -> list[float]:
         self.visits[s_next] += 1
         if self.has_M:
             change = self.eta * td_sr(self.M, s, s_next, self.gamma_sr, discount)
@@ -161,7 +164,7 @@ class TableLearner:
             self.N[:, s_next] += self.eta_pr * td_pr(self.N, s, s_next, self.gamma_pr)
         return [quantity(s, s_next) for quantity in self.quantities]
 
-    def learn(self, steps: Sequence[tuple[int, int, int, float]]) -> None:
+    def learn(self, steps: Sequence[tuple[int, int, int, float, float]]) -> None:
         for step in sorted(steps):
             self.step(*step)
 
@@ -253,7 +256,7 @@ class FeatureLearner:
         if self.has_cells:
             self.counts[s.cell] = self.counts.get(s.cell, 0) + 1
 
-    def step(self, s: FeatureState, a: int, s_next: FeatureState, discount: float) -> list[float]:
+    def step(self, s: FeatureState, a: int, s_next: FeatureState, discount: float, r: float = 0.0) -> list[float]:
         self.begin(s_next)  # counts it
         phi, phi_next = s.phi, s_next.phi
         of: dict[str, float] = {}
@@ -273,7 +276,7 @@ class FeatureLearner:
             of["xi_norm_next"] = norm(xi)
         return self._ordered(of, s_next)
 
-    def learn(self, steps: Sequence[tuple[FeatureState, int, FeatureState, float]]) -> None:
+    def learn(self, steps: Sequence[tuple[FeatureState, int, FeatureState, float, float]]) -> None:
         for step in sorted(steps, key=lambda step: (self.line @ step[0].phi, step[1], self.line @ step[2].phi)):
             self.step(*step)
 
@@ -385,12 +388,12 @@ class DistillationLearner:
     def begin(self, s: Array) -> None:
         """Nothing: a first state is not entered by a step."""
 
-    def step(self, s: Array, a: int, s_next: Array, discount: float) -> list[float]:
-        self.learn([(s, a, s_next, discount)])
+    def step(self, s: Array, a: int, s_next: Array, discount: float, r: float = 0.0) -> list[float]:
+        self.learn([(s, a, s_next, discount, r)])
         return self.query(s, a, s_next)
 
-    def learn(self, steps: Sequence[tuple[Array, int, Array, float]]) -> None:
-        self.rnd.learn(np.stack([s_next for _, _, s_next, _ in steps])[None])
+    def learn(self, steps: Sequence[tuple[Array, int, Array, float, float]]) -> None:
+        self.rnd.learn(np.stack([s_next for _, _, s_next, _, _ in steps])[None])
 
     def query(self, s: Array, a: int, s_next: Array) -> list[float]:
         return [float(self.rnd.compute(s_next[None, None])[0, 0])]

@@ -66,14 +66,15 @@ class VecIntrinsicReward(WithBonus, VecEnvWrapper):
         now = bonus.encode_all(observations, self.num_envs)
         next_states = [bonus.encode(infos[i]["terminal_observation"]) if dones[i] else now[i] for i in envs]
         terminated = [bool(dones[i]) and not infos[i].get("TimeLimit.truncated", False) for i in envs]
-        self.intrinsic_reward = np.array(bonus.steps_of(envs, list(self.taken), next_states, terminated))
+        paid = bonus.steps_of(envs, list(self.taken), next_states, terminated, rewards.tolist())
+        self.intrinsic_reward = np.array(paid)
         self.returns += rewards
         self.lengths += 1
         totals = np.empty(self.num_envs, np.float32)
         told = []
         for i, (r, r_int) in enumerate(zip(rewards.tolist(), self.intrinsic_reward.tolist(), strict=True)):
             totals[i] = bonus.total(r, r_int)
-            told.append({**infos[i], "extrinsic_reward": r, "intrinsic_reward": r_int})
+            told.append({**infos[i], **bonus.told, "extrinsic_reward": r, "intrinsic_reward": r_int})
             if dones[i]:
                 bonus.begin(i, now[i])
                 elapsed = round(time.time() - self.began, 6)

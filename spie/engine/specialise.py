@@ -41,16 +41,32 @@ _INNER = "@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt={counted})"
 
 
 def cache_folder() -> Path:
-    """Where compiled kernels are kept: $SPIE_CACHE, else the user's cache folder, else a temporary one."""
+    """Where compiled kernels are kept: $SPIE_CACHE, else the user's cache folder, else a temporary one.
+
+    It holds code that is run, Numba's pickles among it: it is private, and one that others can write to is refused.
+    """
     home = os.environ.get("SPIE_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "spie"
     folder = Path(home) / "kernels"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _keep_private(folder)
         if os.access(folder, os.W_OK):
             return folder
     except OSError:
         pass
     return Path(tempfile.mkdtemp(prefix="spie-kernels-"))
+
+
+def _keep_private(folder: Path) -> None:
+    """Let nobody else into a folder of code; ValueError where somebody else may have been."""
+    if os.name != "posix":  # elsewhere a user's folders are the user's
+        return
+    status = folder.stat()
+    if status.st_uid != os.getuid() or status.st_mode & 0o022:
+        whose = "belongs to another user" if status.st_uid != os.getuid() else "can be written to by others"
+        raise ValueError(f"{folder} {whose}, and code is kept there; remove it, or set SPIE_CACHE to a folder of yours")
+    if status.st_mode & 0o077:
+        folder.chmod(0o700)
 
 
 def specialise(

@@ -216,15 +216,19 @@ def section(experiment: Experiment, results: Results) -> list[SectionPart]:
         HeatMaps(caption, run.task, visits, [number(step) for step in paper.FIGURE_6_STEPS]),
         Table(f"Moves between the rooms, {len(trace.paths)} recorded seeds", COLUMNS, rows),
         Text("", [idle_said]),
-        animation(results),
+        *animations(results),
     ]
 
 
-def animation(results: Results) -> Animation:
-    """SARSA-SRR between the two rooms, seed 0."""
-    trace = results.trace(SRR.experiment, MAP, SRR.agent)
+def animations(results: Results) -> list[Animation]:
+    """Every agent of the figure between the two rooms, seed 0: SARSA-SRR first, then the others, learned and fixed."""
     text = "One recorded run, seed 0, of Figure 6: no reward"
-    return Animation("SARSA-SRR between two rooms", text, grid(MAP), places(trace.paths[0]), the_rooms(), FADE)
+    shown = []
+    for agent in (SRR, SRR_FIXED, SR, SR_FIXED, FR, FR_FIXED):
+        title = agent.label.removesuffix("-fixed").upper() + (", fixed," if agent.label.endswith("-fixed") else "")
+        path = places(results.trace(agent.experiment, MAP, agent.agent).paths[0])
+        shown.append(Animation(f"{title} between two rooms", text, grid(MAP), path, the_rooms(), FADE))
+    return shown
 
 
 register_experiment(

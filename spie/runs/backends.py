@@ -10,7 +10,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -25,6 +25,7 @@ from spie.runs.user_code import loaded_files, register_files
 from spie.trace import Result
 
 BACKENDS = ("serial", "processes", "ray")
+GRACE, GRACE_WITH_CHECKPOINT = 2.0, 60.0  # seconds for a worker that was told to stop
 LOOK = 1.0  # seconds between two looks at how far the workers are
 
 Progress: TypeAlias = Callable[[Run, float], None]  # told of a run how much is done, 0 to 1
@@ -116,13 +117,23 @@ def _on_processes(runs: Sequence[Run], store: Store, progress: Progress) -> Fini
                     progress(run, share)
         except BaseException as error:
             shared.stop.value = 1  # runs that a worker has fetched already do not begin any more
-            if not isinstance(error, KeyboardInterrupt):  # of which the workers have heard themselves
-                for worker in set(multiprocessing.active_children()) - others:
-                    os.kill(worker.pid or 0, signal.SIGINT)
-            pool.shutdown(cancel_futures=True)
+            pool.shutdown(wait=False, cancel_futures=True)
+            _end(set(multiprocessing.active_children()) - others, any(run.settings.resumable for run in runs))
             if isinstance(error, BrokenProcessPool):
                 raise OSError("a worker was killed, perhaps for want of memory; run again to continue") from error
             raise
+
+
+def _end(workers: Iterable[Any], saving: bool) -> None:
+    """Stop workers: at once where they listen, else by force; those that save first get more time."""
+    for worker in workers:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(worker.pid, signal.SIGINT)
+    end = time.monotonic() + (GRACE_WITH_CHECKPOINT if saving else GRACE)
+    for worker in workers:
+        worker.join(max(0.0, end - time.monotonic()))
+        if worker.is_alive():
+            worker.kill()
 
 
 def _workers(runs: Sequence[Run]) -> int:
@@ -136,6 +147,8 @@ def _begin_worker(shared: _Shared) -> None:
     """A worker reports to `shared`, and ends with the process that started it, even if that one is killed."""
     global _shared
     _shared = shared
+    if os.name == "posix":
+        os.setpgid(0, 0)  # Ctrl-C in a terminal goes to the command alone, which tells each worker once
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

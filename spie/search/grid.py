@@ -43,6 +43,9 @@ MEASURES = {
     "episodes": Measure(
         "steps an episode", dict.fromkeys((TRACE, EPISODES), lambda t: t.episode_steps.mean(axis=1)), -1
     ),
+    # More is better, so that tasks of all kinds can count together
+    "tour": Measure("states over steps to see 99 % of them", {TRACE: lambda t: t.visits.shape[1] / t.steps_to(0.99)}),
+    "speed": Measure("episodes a step", dict.fromkeys((TRACE, EPISODES), lambda t: 1 / t.episode_steps.mean(axis=1))),
 }
 
 

@@ -7,6 +7,7 @@ run again on fresh seeds, beside the settings it started from: what a search say
 import dataclasses
 import functools
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,17 +86,19 @@ def tune(
 
     settings: of the agent, which are not tuned, such as preset="small".
     """
-    for name, number in (("trials", trials), ("seeds", seeds), ("confirm", confirm), ("episodes", episodes or 1)):
-        if not 1 <= number <= FRESH:
+    lengths = {"steps": 1 if steps is None else steps, "episodes": 1 if episodes is None else episodes}
+    for name, number in ({"trials": trials, "seeds": seeds, "confirm": confirm} | lengths).items():
+        if not 1 <= number <= (FRESH if name != "steps" else math.inf):
             raise ValueError(f"{name} must lie between 1 and {FRESH:,}, not {number}")
     env = usual_task(agent) if env is None else env
     what = tunable(agent, env, steps, episodes, **settings)
     given = "".join(f", {name} {value}" for name, value in settings.items())
     what_is_scored = f"{agent} on {env}: {seeds} seeds, steps {steps}, episodes {episodes}{given}"  # one study each
-    study, finished = _study(what_is_scored, Path(journal or f"tune-{agent}-{env}.journal"))
+    study, finished, sampler = _study(what_is_scored, Path(journal or f"tune-{agent}-{env}.journal"))
     while len(done := finished()) < trials:
         if progress is not None:
             progress(len(done), trials)
+        study.sampler = sampler(len(done))  # each trial by its number: a continued search is the unbroken one
         study.optimize(functools.partial(_trial, what=what, seeds=seeds), n_trials=1)
     best = dataclasses.replace(what.settings, **study.best_params)
     again = np.array([what.score(s, fresh(confirm)) for s in (best, what.settings)])
@@ -104,8 +107,8 @@ def tune(
     return Tuned(best, study.best_value, mean, se, default_mean, default_se, len(done), pruned)
 
 
-def _study(name: str, journal: Path) -> tuple[Any, Callable[[], list[Any]]]:
-    """The study in a journal, which is made if it is not there, and a function that gives its finished trials."""
+def _study(name: str, journal: Path) -> tuple[Any, Callable[[], list[Any]], Callable[[int], Any]]:
+    """The study in a journal, which is made if it is not there, its finished trials, and a sampler by its seed."""
     try:
         import optuna
     except ImportError:
@@ -114,6 +117,7 @@ def _study(name: str, journal: Path) -> tuple[Any, Callable[[], list[Any]]]:
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
+        _mend_last_line(journal)
         storage = JournalStorage(JournalFileBackend(str(journal)))
         study = optuna.create_study(
             storage=storage,
@@ -128,8 +132,17 @@ def _study(name: str, journal: Path) -> tuple[Any, Callable[[], list[Any]]]:
     def finished() -> list[Any]:
         return [trial for trial in study.get_trials(deepcopy=False) if trial.state.name in ("COMPLETE", "PRUNED")]
 
-    study.sampler = optuna.samplers.TPESampler(seed=len(finished()))  # a continued search does not repeat itself
-    return study, finished
+    # A trial that was killed stays "running" in the journal: with a constant liar it would count.
+    return study, finished, lambda seed: optuna.samplers.TPESampler(seed=seed, constant_liar=False)
+
+
+def _mend_last_line(journal: Path) -> None:
+    """Remove what a command that was killed had written of a line: the next would else go on in it."""
+    if not journal.is_file():
+        return
+    text = journal.read_bytes()
+    if text and not text.endswith(b"\n"):
+        os.truncate(journal, text.rfind(b"\n") + 1)
 
 
 def _trial(trial: Any, what: Tunable, seeds: int) -> float:

@@ -8,6 +8,7 @@ from spie.tasks.grids import grid, maze, write_map
 from spie.tasks.gymnasium import EnvTask, GymnasiumTask
 from spie.tasks.minatar import MinAtarTask
 from spie.tasks.pixels import PixelTask, deep_sea
+from spie.tasks.toy_text import cliff_walking, frozen_lake, one_way_maze, random_maze, taxi
 from spie.tasks.tracks import linear_track, plus_maze, t_maze, tartarus
 
 __all__ = [
@@ -16,19 +17,24 @@ __all__ = [
     "GymnasiumTask",
     "MinAtarTask",
     "PixelTask",
+    "cliff_walking",
     "deep_sea",
+    "frozen_lake",
     "graph",
     "grid",
     "hexgrid",
     "linear_track",
     "maze",
     "mountain_car",
+    "one_way_maze",
     "pendulum",
     "plus_maze",
+    "random_maze",
     "riverswim",
     "sixarms",
     "t_maze",
     "tartarus",
+    "taxi",
     "tree",
     "write_map",
 ]

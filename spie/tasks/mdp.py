@@ -277,6 +277,22 @@ class MDP:
             mdp._refuse(f"entering state {mdp.next[s, a, k]} ends some episodes and not others (state {s}, action {a})")
         return mdp
 
+    @classmethod
+    def from_minigrid(cls, id: str, seed: int = 0, limit: int = 200_000) -> "MDP":
+        """MDP of one level of a MiniGrid task, exact: `spie.MDP.from_minigrid("MiniGrid-DoorKey-5x5-v0")`.
+
+        A state is position, direction, what is carried, and the place and state of every object; the level is the one
+        that `reset(seed=seed)` makes. Success pays 1, where MiniGrid pays less the longer it took, which no table of
+        states can say; time limits are left out. Above `limit` states it is refused.
+        """
+        from spie.tasks.minigrid import enumerate_level
+
+        found = enumerate_level(id, seed, limit)
+        S = len(found.terminal)
+        return cls(
+            id, found.next, np.ones(found.next.shape), found.reward, np.eye(S)[0], found.terminal, labels=found.labels
+        )
+
     def state(self, name: str) -> int:
         """The state of a label, or of a number written out."""
         if name in self.labels:

@@ -97,3 +97,31 @@ def test_a_run_on_atari_that_is_stopped_goes_on_from_its_checkpoints(tmp_path, m
         save(unbroken, run, run.execute(), 0.0)  # without a folder
         for name, array in unbroken.load(run.id)[1].items():
             assert_array_equal(store.load(run.id)[1][name], array, err_msg=name)
+
+
+@pytest.mark.slow
+def test_seeds_side_by_side_go_on_from_their_checkpoints_to_the_same_bits(tmp_path, monkeypatch):
+    from spie.agents.dqn import many_seeds
+
+    monkeypatch.setattr(many_seeds, "PAUSE", 0.0)  # a checkpoint at every step
+    monkeypatch.setattr(many_seeds, "PATIENCE", 0.0)
+    settings = spie.agent("rnd", preset="small", learning_starts=30, batch=8)
+    room = spie.task("cluster-hard", kind="images")
+    whole = settings.run(room, 80, 3)
+
+    def stop(share):
+        if share > 0.6:
+            raise Stopped
+
+    session = Session(folder=tmp_path, progress=stop)
+    with pytest.raises(Stopped):
+        settings.run(room, 80, 3, session=session)
+    assert (tmp_path / "lanes").is_dir()
+    shares = []
+    with pytest.raises(ValueError, match="holds another run; give another folder"):
+        settings.run(room, 300, 3, session=Session(folder=tmp_path))
+    trace = settings.run(room, 80, 3, session=Session(folder=tmp_path, progress=shares.append))
+    assert shares[0] > 0.6
+    assert not (tmp_path / "lanes").exists()
+    for name, array in many_seeds.arrays_of(whole).items():
+        assert_array_equal(many_seeds.arrays_of(trace)[name], array, err_msg=name)

@@ -233,3 +233,23 @@ def test_kernels_go_to_a_temporary_folder_where_no_other_can_be_made(tmp_path, m
     monkeypatch.delenv("SPIE_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     assert cache_folder() == tmp_path / "xdg" / "spie" / "kernels"
+
+
+def test_the_cache_is_private_because_it_holds_code(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPIE_CACHE", str(tmp_path))
+    assert cache_folder().stat().st_mode & 0o777 == 0o700
+    (tmp_path / "kernels").chmod(0o755)  # as earlier versions made it
+    assert cache_folder().stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    ("mode", "owner", "why"),
+    [(0o770, 0, "can be written to by others"), (0o707, 0, "can be"), (0o700, 1, "belongs to another user")],
+)
+def test_a_cache_that_others_can_write_to_is_refused_in_one_line(tmp_path, monkeypatch, mode, owner, why):
+    monkeypatch.setenv("SPIE_CACHE", str(tmp_path))
+    cache_folder().chmod(mode)
+    user = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: user + owner)
+    with pytest.raises(ValueError, match=f"kernels {why}.*remove it, or set SPIE_CACHE to a folder of yours"):
+        cache_folder()

@@ -6,7 +6,7 @@ from typing import no_type_check
 import numpy as np
 import pytest
 
-from spie.agents.sarsa.kernel import VECTOR_CODE
+from spie.agents.sarsa.options import VECTOR_CODE
 from spie.engine.policy import HALF, LOW_HALF, epsilon_greedy, greedy_actions
 from spie.engine.specialise import specialise
 from spie.rewards import get_reward

@@ -124,7 +124,11 @@ def test_what_is_unfinished_says_how_far_it_is_and_shows_no_number(store):
 def test_the_animation_is_the_recorded_path(store):
     fill(store, "figure6", seeds=2)
     results = Results(store)
-    (shown,) = report.section(results, get_experiment("figure6")).animations
+    shown, *others = report.section(results, get_experiment("figure6")).animations
+    titles = [animation["title"] for animation in (shown, *others)]
+    assert titles == [
+        f"SARSA-{name} between two rooms" for name in ("SRR", "SRR, fixed,", "SR", "SR, fixed,", "FR", "FR, fixed,")
+    ]
     path = results.trace("figure6", "cluster-simple-large", "sarsa-srr").paths[0]
     state = {(row, column): s for s, (row, column, *_) in enumerate(shown["squares"])}
     row, column, *_ = shown["squares"][shown["start"]]

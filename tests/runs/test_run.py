@@ -228,11 +228,11 @@ class Endless(Agent):
 
 @pytest.mark.slow
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one worker would wait for another")
-@pytest.mark.parametrize("how", ["kill", "ctrl-c", "error"])
+@pytest.mark.parametrize("how", ["kill", "ctrl-c", "error", "deaf"])
 def test_workers_end_with_the_command_and_begin_nothing_more(tmp_path, how):
     program = """
 import sys, spie
-from test_run import Endless, Failing
+from test_run import Deaf, Endless, Failing
 from spie.runs.backends import execute
 from spie.runs.run import Run
 from spie.runs.store import Store
@@ -240,7 +240,7 @@ from spie.runs.store import Store
 if __name__ == "__main__":
     folder, how = sys.argv[1:]
     first = Failing(folder) if how == "error" else Endless(folder)
-    agents = [first, *[Endless(folder)] * 9]
+    agents = [Deaf(folder)] * 10 if how == "deaf" else [first, *[Endless(folder)] * 9]
     runs = [Run("", "", agent, spie.riverswim(), steps, 1) for steps, agent in enumerate(agents, 1)]
     with Store(folder + "/r.db") as store:
         list(execute(runs, store, "processes"))
@@ -259,7 +259,7 @@ if __name__ == "__main__":
         assert within_a_minute(times)
         if how == "kill":
             process.kill()
-        elif how == "ctrl-c":
+        elif how in ("ctrl-c", "deaf"):
             os.killpg(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     except BaseException:
@@ -275,6 +275,45 @@ if __name__ == "__main__":
 
     assert within_a_minute(quiet)
     assert len(times()) <= (os.cpu_count() or 1)  # no more than had begun
+
+
+@dataclass(frozen=True)
+class Deaf(Endless):
+    """Hears no Ctrl-C, as compiled code does not."""
+
+    def run(self, *words, **more):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        super().run(*words, **more)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize(
+    ("name", "code", "on"), [("SIGTERM", 143, "processes"), ("SIGHUP", 129, "serial"), ("SIGINT", 130, "serial")]
+)
+def test_a_command_that_is_told_to_stop_says_so_and_keeps_what_is_stored(tmp_path, name, code, on):
+    command = [sys.executable, "-m", "spie.cli", "run", "table1", "--seeds", "5000", "--on", on, "--results"]
+    process = subprocess.Popen(
+        [*command, tmp_path / "r.db"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+
+    def stored():
+        if not (tmp_path / "r.db").exists():
+            return 0
+        with Store(tmp_path / "r.db") as store:
+            return store._connection.execute("SELECT count(*) FROM runs").fetchone()[0]
+
+    try:
+        assert within_a_minute(stored)
+        process.send_signal(vars(signal)[name])  # to the command alone
+        _, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.communicate()
+    by = "" if name == "SIGINT" else f" by {name}"
+    assert errors.splitlines()[-1] == f"stopped{by}; what is stored stays, run again to continue"
+    assert process.returncode == code
+    assert stored()
 
 
 @dataclass(frozen=True)

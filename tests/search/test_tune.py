@@ -74,6 +74,40 @@ def test_a_search_continues_where_its_journal_ends(on_a_hill, monkeypatch):
     assert {seed >= FRESH for _, seed in SCORED} == {True}  # nothing left but to confirm
 
 
+class Killed(BaseException):
+    pass
+
+
+def test_a_search_that_is_killed_again_and_again_is_the_unbroken_one(on_a_hill, tmp_path, monkeypatch):
+    whole = tune(trials=30, **on_a_hill)
+    tried = [x for x, seed in SCORED if seed == 0]
+    SCORED.clear()
+    broken = on_a_hill | {"journal": tmp_path / "broken.journal"}
+
+    def killed(agent, env, steps, episodes):
+        what = hill(agent, env, steps, episodes)
+        die_after = len(SCORED) + 7
+
+        def score(settings, seeds):
+            if len(SCORED) >= die_after and seeds[0]:
+                raise Killed
+            return what.score(settings, seeds)
+
+        return Tunable(what.settings, what.ranges, score)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "tunable", killed)
+        for _ in range(4):
+            with pytest.raises(Killed):
+                tune(trials=30, **broken)
+            with open(broken["journal"], "ab") as journal:
+                journal.write(b'{"op_code": 4, "worker_id": "torn')
+    found = tune(trials=30, **broken)
+    again = dict.fromkeys(x for x, seed in SCORED if seed == 0)  # a trial that was killed is run again
+    assert list(again) == tried
+    assert found == whole
+
+
 @pytest.mark.parametrize(
     ("agent", "env", "tuned"),
     [
@@ -124,6 +158,8 @@ def test_a_setting_that_is_given_is_not_tuned_and_stays():
         ("sarsa-rrs --env sixarms", 'no agent "sarsa-rrs"'),
         ("sarsa --env sea", 'no task of kind table "sea"'),
         ("sarsa --trials 0", "trials must lie between 1 and"),
+        ("sarsa --steps -5", "steps must lie between 1 and"),
+        ("sarsa --steps 0", "steps must lie between 1 and"),
         ("sarsa --journal .", ". cannot be used as a journal"),
     ],
 )

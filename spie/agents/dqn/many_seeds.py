@@ -1,21 +1,29 @@
 """Many seeds of a deep agent: side by side in one process, and what they leave as a trace."""
 
 import dataclasses
+import shutil
+import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spie.agents.dqn import checkpoint
 from spie.agents.dqn.build import build
 from spie.agents.dqn.cost import check_fits
 from spie.agents.dqn.hardware import on_threads
 from spie.agents.dqn.learner import Learner
 from spie.agents.dqn.parts import Episode
 from spie.agents.dqn.settings import DQNSettings
+from spie.agents.dqn.state import load_weights, restore, state_of, weights_of
 from spie.tasks.base import ImageTask
 from spie.tasks.gymnasium import image_shape
 from spie.trace import Trace
+
+PAUSE = 30.0  # seconds between two checkpoints, at least
+PATIENCE = 20.0  # and as many times as long as one takes
 
 
 def side_by_side(
@@ -25,10 +33,12 @@ def side_by_side(
     steps: int,
     threads: int = 1,
     progress: Callable[[float], None] | None = None,
+    folder: Path | None = None,
 ) -> Trace:
     """Run each seed for `steps` steps in environments of its own; a seed learns what it would learn alone.
 
-    progress: called with the share that is done, a thousand times or less.
+    progress: called with the share that is done, a thousand times or less. folder: for checkpoints until it is done,
+    from which a run that was killed goes on.
     """
     env = task.make(settings.envs * len(seeds))
     try:
@@ -36,14 +46,69 @@ def side_by_side(
         episodes: list[list[Episode]] = [[] for _ in seeds]
         with on_threads(threads):
             learner = build(settings, env, seeds, steps, frame_skip=task.frame_skip)
+            kept = None
+            if folder is not None:
+                who = f"{settings} on {task.digest}, {steps} steps, seeds {list(seeds)}"
+                kept = LaneCheckpoints(folder / "lanes", learner, episodes, who)
+                kept.restore()
             for ended in learner.loop():
                 for episode in ended:
                     episodes[episode.lane].append(episode)
+                if kept is not None:
+                    kept.save_now_and_then()
                 if progress is not None and (learner.step % (steps // 1000 + 1) == 0 or learner.step >= steps):
                     progress(min(1.0, learner.step / steps))
+        if kept is not None:
+            shutil.rmtree(kept.folder, ignore_errors=True)
         return trace_of(learner, seeds, episodes)
     finally:
         env.close()
+
+
+class LaneCheckpoints:
+    """Checkpoints of seeds that run side by side: those of a single run, with a folder of frames for every lane."""
+
+    def __init__(self, folder: Path, learner: Learner, episodes: list[list[Episode]], who: str) -> None:
+        """who: all that determines the run."""
+        self.folder, self.learner, self.episodes, self.who = folder, learner, episodes, who
+        self.frames = [folder / f"frames-{lane}" for lane in range(learner.lanes)]
+        self._saved, self._pause = time.monotonic(), PAUSE
+
+    def restore(self) -> None:
+        """Back to the newest checkpoint that can be read; to the start where there is none."""
+        for path in checkpoint.checkpoints(self.folder):
+            try:
+                content = checkpoint.load(path)
+            except checkpoint.NewerError:
+                raise
+            except checkpoint.CheckpointError:
+                checkpoint.discard(path)
+                continue
+            if content.values["who"] != self.who:
+                raise ValueError(f"{self.folder.parent} holds another run; give another folder")
+            load_weights(self.learner, content.weights)
+            restore(self.learner, content.arrays, content.values, self.frames, content.values["segments"])
+            for a, b, c, r, d, e in content.arrays["episodes"].tolist():
+                self.episodes[int(a)].append(Episode(int(a), int(b), int(c), r, int(d), bool(e)))
+            return
+
+    def save_now_and_then(self) -> None:
+        """Twice a minute, or less often where that would take more than a twentieth of the time."""
+        began = time.monotonic()
+        if began - self._saved < self._pause:
+            return
+        arrays, values = state_of(self.learner)
+        segments = [
+            replay.save_frames(frames) for replay, frames in zip(self.learner.replays, self.frames, strict=True)
+        ]
+        rows = [dataclasses.astuple(episode) for ended in self.episodes for episode in ended]
+        arrays["episodes"] = np.array(rows, np.float64).reshape(-1, 6)
+        content = checkpoint.Checkpoint(
+            weights_of(self.learner), arrays, values | {"segments": segments, "who": self.who}
+        )
+        checkpoint.save(self.folder, self.learner.step, content, self.frames[0])
+        self._saved = time.monotonic()
+        self._pause = max(PAUSE, PATIENCE * (self._saved - began))
 
 
 def trace_of(learner: Learner, seeds: Sequence[int], episodes: Sequence[Sequence[Episode]]) -> Trace:

@@ -106,11 +106,11 @@ def run_seeds(
     folder: Path | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Trace:
-    """Small networks run side by side; others, which fill a core, one after the other, each from its checkpoints."""
+    """Small networks run side by side; others, which fill a core, one after the other; all from their checkpoints."""
     if folder is not None and len(seeds) == 1:
         return _begin_or_go_on(settings, task, steps, seeds[0], folder, threads, progress)
     if settings.network == "small":
-        return side_by_side(settings, task, seeds, steps, threads, progress)
+        return side_by_side(settings, task, seeds, steps, threads, progress, folder)
     found = []
     for i, seed in enumerate(seeds):
 
@@ -295,7 +295,7 @@ class _Training:
         content = checkpoint.load(path)
         values = content.values
         load_weights(self.learner, content.weights)
-        restore(self.learner, content.arrays, values, self.folder / "frames", values["segments"])
+        restore(self.learner, content.arrays, values, [self.folder / "frames"], values["segments"])
         rows = content.arrays["episodes"].tolist()
         self.episodes = [Episode(int(a), int(b), int(c), r, int(d), bool(e)) for a, b, c, r, d, e in rows]
         self.seconds, self.written = float(values["seconds"]), int(values["monitor"])

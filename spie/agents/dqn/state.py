@@ -61,10 +61,10 @@ def restore(
     learner: Learner,
     arrays: Mapping[str, NDArray[Any]],
     values: Mapping[str, Any],
-    frames: Path,
+    frames: Sequence[Path],
     segments: Sequence[Sequence[Mapping[str, Any]]],
 ) -> None:
-    """The inverse of `state_of`, with the frames from the folder `frames`, lane by lane."""
+    """The inverse of `state_of`, with the frames from a folder for each lane."""
     for name in _ARRAYS:
         getattr(learner, name)[...] = arrays[name]
     for name, array in learner.scale.arrays().items():
@@ -77,7 +77,7 @@ def restore(
     for lane, replay in enumerate(learner.replays):
         prefix = f"replay{lane}."
         fields = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-        replay.restore(fields, values["replays"][lane], frames, segments[lane])
+        replay.restore(fields, values["replays"][lane], frames[lane], segments[lane])
     if learner.env_is_saved:
         learner.env.set_state({name[4:]: array for name, array in arrays.items() if name.startswith("env.")})
     else:

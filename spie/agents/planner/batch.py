@@ -100,9 +100,11 @@ def new_model(available: NDArray[np.uint64], A: int, pool: int, cost: int) -> Mo
     return Model(available=available, **arrays, **vectors)
 
 
-def compiled(kernel: Callable[..., Any], helpers: Sequence[Callable[..., Any]], A: int) -> Callable[..., Any]:
-    """A kernel around `choose` and `learn`; it depends on nothing but the number of actions."""
-    constants = {"ACTIONS": A, "Q_WIDTH": A, **FIXED}
+def compiled(
+    kernel: Callable[..., Any], helpers: Sequence[Callable[..., Any]], A: int, **more: Any
+) -> Callable[..., Any]:
+    """A kernel around `choose` and `learn`; it depends on nothing but the number of actions, and `more` constants."""
+    constants = {"ACTIONS": A, "Q_WIDTH": A, **FIXED, **more}
     return specialise(kernel, helpers, constants, VECTOR_CODE, get_reward("none"))
 
 

@@ -104,4 +104,7 @@ class Planner(Agent):
         return {name: where for name, (is_used, where) in ranges.items() if is_used}
 
 
-AGENTS: dict[str, dict[str, Any]] = {"planner": {}, "spie": {}}
+AGENTS: dict[str, dict[str, Any]] = {
+    "planner": {},
+    "spie": {"curiosity": 0.5, "cost": "sr-column", "cost_weight": 0.02},  # chosen by `spie run exploration`
+}

@@ -1,6 +1,6 @@
-"""An episode as a film."""
+"""An episode of a deep agent as a film."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +8,7 @@ import matplotlib
 import numpy as np
 from numpy.typing import NDArray
 
+from spie.page.plots.frames import figure_frame, write_film
 from spie.page.plots.style import COLOURS, STYLE, new_figure
 
 
@@ -20,9 +21,7 @@ def film(
     predicted: Sequence[NDArray[Any] | None],
     path: str | Path,
 ) -> None:
-    """An episode as a GIF: the frame, the frame that was expected after it, Q of every action, the bonus so far."""
-    from matplotlib.animation import FuncAnimation, PillowWriter
-
+    """An episode as a GIF or MP4: frame, the frame that was expected after it, Q of every action, bonus so far."""
     figure = new_figure(8.4, 2.6)
     axes = figure.subplots(1, 4, width_ratios=[1, 1, 1, 1.2])
     grey = {"cmap": "gray", "vmin": 0, "vmax": 255}
@@ -36,7 +35,7 @@ def film(
     axes[2].set_ylim(min(low, 0), max(high, 1e-9))
     (line,) = axes[3].plot(bonuses, color=COLOURS["sarsa-srr"])
 
-    def draw_step(t: int) -> list[Any]:
+    def draw_step(t: int) -> NDArray[np.uint8]:
         images[0].set_data(frames[t])
         expected = predicted[t - 1] if t else None
         images[1].set_data(np.zeros_like(frames[t]) if expected is None else expected)
@@ -44,6 +43,7 @@ def film(
             bar.set_height(Q[t][a])
             bar.set_color(COLOURS["sarsa-srr" if a == actions[t] else "sarsa-sr"])
         line.set_data(range(t + 1), bonuses[: t + 1])
-        return []
+        return figure_frame(figure)
 
-    FuncAnimation(figure, draw_step, len(frames)).save(path, PillowWriter(fps=15))
+    steps: Iterator[NDArray[np.uint8]] = map(draw_step, range(len(frames)))
+    write_film(steps, path, fps=15)
