@@ -20,7 +20,7 @@ from spie.paper.beyond.exploration_tasks import (
     greedy_success,
     steps_after_a_switch,
 )
-from spie.paper.claims import Claim, Evidence, Measure, Runs
+from spie.paper.claims import Claim, Evidence, Measure, Missing, Runs
 from spie.paper.contenders import Contender
 from spie.paper.contests import winner
 from spie.paper.experiment import Experiment
@@ -91,6 +91,8 @@ def above_best(
         parts = []
         for env in envs:
             there = [who for who in rivals if runs.results.trace(NAME, env, who.agent, **who.variant) is not None]
+            if not there:
+                raise Missing(NAME)
             values = {who: value(env, runs(who, env)) for who in there}
             best = max(there, key=lambda who: float(values[who].mean()))
             parts.append(ratio(f"{env} {best.label}", value(env, runs(SPIE, env)), values[best], floor=floor))
