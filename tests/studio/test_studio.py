@@ -174,6 +174,13 @@ def test_a_maze_drawn_by_mouse_raced_walked_and_read_back(studio, address, tmp_p
     studio.click("#walk")
     for key in ("ArrowRight", "ArrowRight", "ArrowDown", "ArrowLeft", "ArrowDown", "ArrowDown"):
         studio.keyboard.press(key)
+    box = studio.locator("#you").bounding_box()
+    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    studio.mouse.move(*middle)
+    studio.mouse.down()
+    studio.mouse.move(middle[0], middle[1] - 60)  # a swipe upwards
+    studio.mouse.up()
+    assert studio.evaluate("studio.trials()[0].actions.at(-1)") == 0
     with studio.expect_download() as saved:
         studio.click("#save")
     path = tmp_path / "path.csv"
@@ -188,11 +195,11 @@ def test_a_maze_drawn_by_mouse_raced_walked_and_read_back(studio, address, tmp_p
     assert_array_equal(trial.actions, walked["actions"])
 
     studio.set_input_files("#file", path)
-    wait_for(studio, "#overlaid", "6 steps")
+    wait_for(studio, "#overlaid", "7 steps")
     (tmp_path / "bad.csv").write_text(HEADING + "\n1,1,1,0,400,0,0\n")
     studio.set_input_files("#file", tmp_path / "bad.csv")
     wait_for(studio, "#message", 'state "400"')
-    assert "6 steps" in studio.inner_text("#overlaid")  # nothing is lost
+    assert "7 steps" in studio.inner_text("#overlaid")  # nothing is lost
 
 
 def test_the_address_brings_everything_back_and_a_bad_one_loses_nothing(studio, address):
@@ -298,3 +305,13 @@ def test_worlds_that_are_too_large_are_refused():
 def test_all_parts_are_in_the_package():
     folder = Path(spie.studio.build.__file__).parent / "page"
     assert {path.stem for path in folder.glob("*.js")} == set(PARTS)
+
+
+def test_every_overlay_shows_what_it_says(studio, address):
+    go_to(studio, address, chosen("cluster-simple", ["sarsa-srr"], seed=1))
+    studio.evaluate("studio.advance(300)")
+    trace = spie.agent("sarsa-srr").run(spie.grid("cluster-simple"), 300, [1], keep=spie.Keep(matrices=("M", "F", "N")))
+    sums = studio.evaluate("studio.sums()")
+    for name, (matrix, axis) in {"M_rows": ("M", 1), "M_columns": ("M", 0), "F_rows": ("F", 1), "F_columns": ("F", 0),
+                                 "N_rows": ("N", 1), "N_columns": ("N", 0)}.items():  # fmt: skip
+        np.testing.assert_allclose(sums[name], getattr(trace, matrix)[0].sum(axis=axis), rtol=1e-9, atol=1e-12)

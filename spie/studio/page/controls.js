@@ -224,6 +224,7 @@ start();
 window.studio = {
   state, frameTimes, encode, advance,
   runs: () => runs.map(({ name, path, lane }) => ({ name, ...path, Q: [...lane.Q] })),
+  sums: () => Object.fromEntries(Object.entries(OVERLAYS).filter(([key]) => /_/.test(key)).map(([key, [, of]]) => [key, [...of(runs[0].lane)]])),
   world: () => world,
   trials: () => trials,
   stepsPerSecond(n = 20_000) {

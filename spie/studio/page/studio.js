@@ -17,6 +17,8 @@ const OVERLAYS = {
   M_rows: ["row sums of M", (lane) => lane.M_rows],
   M_columns: ["column sums of M", (lane) => lane.M_columns],
   F_rows: ["row sums of F", (lane) => lane.F_rows],
+  F_columns: ["column sums of F", (lane) => sumsOver(lane.F, lane.mdp.S)],
+  N_rows: ["row sums of N", (lane) => sumsOver(lane.N, lane.mdp.S)], // N is kept by its columns
   N_columns: ["column sums of N", (lane) => lane.N_columns],
   bonus: ["bonus of the next step", (lane) => nextBonus(lane)],
   none: ["nothing", () => null],
@@ -34,6 +36,13 @@ const frameTimes = [];
 
 function perState(lane, of) {
   return Float64Array.from({ length: lane.mdp.S }, (_, s) => of(s));
+}
+
+/** For each place in a row of a matrix, the sum over all rows. */
+function sumsOver(matrix, S) {
+  const sums = new Float64Array(S);
+  for (let i = 0; i < matrix.length; i++) sums[i % S] += matrix[i];
+  return sums;
 }
 
 function largestQ(lane, s) {
