@@ -99,14 +99,25 @@ function boardKey(event) {
   dirty = true;
 }
 
+let picture = { board: null, world: null }; // a board is never changed, but replaced
+
 /** The board as a world to be drawn, whatever its task. */
 function pictureWorld() {
-  return state.board ? worldOfBoard(state.board, "explore", true) : world;
+  if (!state.board) return world;
+  if (picture.board !== state.board) picture = { board: state.board, world: worldOfBoard(state.board, "explore", true) };
+  return picture.world;
 }
+
+let drawnAs = ""; // what the picture of the board depends on: it changes far less often than the agents move
+let drawnOf = null;
 
 function drawBoard() {
   const canvas = $("board");
   fit(canvas);
+  const now = `${canvas.width} ${cursor} ${document.activeElement === canvas} ${canvas.dataset.ink}`;
+  if (now === drawnAs && drawnOf === pictureWorld()) return;
+  drawnAs = now;
+  drawnOf = pictureWorld();
   drawWorld(canvas, pictureWorld());
   if (!state.board || document.activeElement !== canvas) return;
   const frame = new Frame(pictureWorld(), canvas.width, canvas.height), context = canvas.getContext("2d");

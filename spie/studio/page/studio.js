@@ -31,7 +31,7 @@ const state = {
 };
 let world = null; // what runs, made of the board or of a preset
 let runs = []; // those of the agents, then those of the controls
-let playing = false, looked = -1, whose = 0, dirty = true, budget = 0, lastFrame = 0;
+let playing = false, looked = -1, whose = 0, dirty = true, budget = 0, lastFrame = 0, numbersAt = 0;
 const frameTimes = [];
 
 function perState(lane, of) {
@@ -234,7 +234,7 @@ function show() {
     $(`caption-${i}`).textContent = lane.over || caption(run);
   });
   $("scale").textContent = scale && Number.isFinite(scale[0]) ? `one scale for all: light ${short(scale[0])} to dark ${short(scale[1])}` : "";
-  showNumbers();
+  if (!playing || performance.now() - numbersAt > 100) showNumbers(); // ten times a second is as fast as one reads
 }
 
 function placeField(lane, s) {
@@ -251,6 +251,7 @@ function short(x) {
 }
 
 function showNumbers() {
+  numbersAt = performance.now();
   const canvas = $("curves"), ink = getComputedStyle(document.body).color;
   fit(canvas);
   const curves = runs.map((run, i) => ({
@@ -321,4 +322,5 @@ function setPlaying(on) {
   playing = on;
   $("play").textContent = on ? "Pause" : "Play";
   $("play").setAttribute("aria-pressed", String(on));
+  dirty = true;
 }
