@@ -142,11 +142,11 @@ def record(env: IntrinsicReward, steps: int, seed: int) -> Recording:
 
 def replay(bonus: Bonus, recording: Recording) -> NDArray[np.float64]:
     """The raw bonuses of a recording [steps]."""
-    raw = []
+    raw, rewards = [], iter(recording.extrinsic.tolist())
     for first, played in recording.episodes:
         bonus.begin(0, first)
         for action, s_next, ends in played:
-            bonus.step(0, action, s_next, ends)
+            bonus.step(0, action, s_next, ends, next(rewards))
             raw.append(bonus.raw[0])
     return np.array(raw)
 
@@ -190,12 +190,13 @@ def _order(checked: CheckedReward) -> Iterator[Verdict]:
 
 
 def _dealt(recording: Recording) -> list[list[Any]]:
-    """The steps (s, action, s', terminated) of a recording, its episodes dealt out to several environments."""
+    """The steps (s, action, s', terminated, r) of a recording, its episodes dealt out to several environments."""
     streams: list[list[Any]] = [[] for _ in range(STREAMS)]
+    rewards = iter(recording.extrinsic.tolist())
     for e, (first, played) in enumerate(recording.episodes):
         s = first
         for action, s_next, ends in played:
-            streams[e % STREAMS].append((s, action, s_next, ends))
+            streams[e % STREAMS].append((s, action, s_next, ends, next(rewards)))
             s = s_next
     if len(recording.episodes) < STREAMS:  # divide what there is into pieces
         whole = [step for stream in streams for step in stream]

@@ -422,6 +422,7 @@ def test_a_bonus_at_sampling_is_the_one_of_the_target_network_now(reading, monke
 LONG = {"cells": 20, "size": 40, "cap": 1000}  # no episode ends within some steps: step t is in slot t
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("bonus", "paid"), [("learning", False), ("start", True)])
 @pytest.mark.parametrize("name", ["dqn-sr", "dqn-sf-pf", "dqn-constant", "rnd"])
 def test_steps_at_random_are_paid_no_bonus_unless_asked_for(name, bonus, paid):

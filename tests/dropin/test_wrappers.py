@@ -187,7 +187,7 @@ def test_a_reward_of_a_plugin_is_known_by_name(monkeypatch, tmp_path):
     (tmp_path / "toy_reward_plugin.py").write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
     entry = EntryPoint("toy", "toy_reward_plugin", registry.GROUP)
-    monkeypatch.setattr(registry, "entry_points", lambda group: [entry])
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [entry])
     monkeypatch.setattr(registry, "_loaded", False)
     assert bonuses(spie.IntrinsicReward(corridor(), "of-a-plugin"), [1, 3, 1]) == [2, 4, 4]
     with pytest.raises(ValueError, match='no intrinsic reward "of-a-plgin"; did you mean "of-a-plugin"'):
@@ -251,7 +251,8 @@ def test_any_observation_can_be_given_features():
 def test_beta_anneals_and_the_own_reward_can_be_left_out():
     steps = play(spie.IntrinsicReward(corridor(9), "constant", beta=0.5, anneal=4, replace=True), [3] * 6)
     assert [r for r, _ in steps] == [-0.5, -0.375, -0.25, -0.125, 0, 0]
-    assert all(info == {"extrinsic_reward": -1, "intrinsic_reward": -1} for _, info in steps)
+    told = {"extrinsic_reward": -1, "intrinsic_reward": -1, "reward_replaced_by": "constant"}
+    assert all(info == told for _, info in steps)
 
 
 def test_normalise_divides_by_the_root_mean_square_so_far():

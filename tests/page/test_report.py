@@ -154,6 +154,7 @@ def test_the_page_loads_nothing_from_elsewhere(whole):
     assert set(re.findall(r"\w+://[^\s\"'<]+", page)) <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
 
 
+@pytest.mark.slow
 def test_every_name_on_the_page_is_its_own(whole):
     names = re.findall(r'\bid="([^"]+)"', whole.read_text())
     assert len(names) == len(set(names))
@@ -274,6 +275,7 @@ def test_the_animation_plays_when_asked_and_the_slider_moves_it(whole):
     assert re.search(said, dom)[1] == "1\u202f234"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("flags", "button"), [([], "Pause"), (["--force-prefers-reduced-motion"], "Play")])
 def test_the_animation_starts_in_sight_unless_motion_is_unwelcome(whole, flags, button):
     dom, _ = browse(with_script(whole, f"{button}.html"), *flags)

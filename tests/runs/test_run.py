@@ -55,9 +55,11 @@ def test_the_id_is_of_what_determines_the_result_and_nothing_else():
 @pytest.mark.parametrize("field", dataclasses.fields(spie.Sarsa), ids=lambda field: field.name)
 def test_every_setting_is_part_of_the_id(field):
     other = {"reward": "sr", "learned": False, "next_action": "carry", "ties": "first", "bonus_from": "previous"}
-    other |= {"sparse": True}
-    changed = dataclasses.replace(spie.Sarsa(), **{field.name: other.get(field.name, 0.25)})
-    assert a_run(settings=changed).id != a_run(settings=spie.Sarsa()).id
+    other |= {"sparse": True, "policy": "softmax", "target": "max"}
+    of_softmax = {"inverse_temperature", "lapse"}
+    base = spie.Sarsa(policy="softmax") if field.name in of_softmax else spie.Sarsa(reward="none")
+    changed = dataclasses.replace(base, **{field.name: other.get(field.name, 0.25)})
+    assert a_run(settings=changed).id != a_run(settings=base).id
 
 
 def test_an_option_that_is_added_at_its_default_changes_no_id():
