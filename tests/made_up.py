@@ -101,6 +101,7 @@ def made_up(run, reward):
         if run.keep.snapshots
         else np.zeros((n, 0, S), np.int32),
         episode_rewards=rng.integers(2, size=episodes).astype(float) if deep else None,
+        Q=rng.random((n, S, run.task.n_actions)) if "Q" in run.keep.matrices else None,
         paths={seed: walk(run, seed) for seed in run.keep.paths},
     )
 

@@ -1,5 +1,6 @@
 """Films of agents in mazes."""
 
+import gc
 import sys
 
 import numpy as np
@@ -28,6 +29,8 @@ def test_a_gif_holds_every_frame(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.gif"]
 
 
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # imageio-ffmpeg leaves its pipes to the collector
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_mp4_holds_every_frame(tmp_path):
     ffmpeg = pytest.importorskip("imageio_ffmpeg")
     assert plots.write_film(squares(5), tmp_path / "a.mp4") == 5
@@ -35,6 +38,8 @@ def test_an_mp4_holds_every_frame(tmp_path):
     assert next(reader)["size"] == (30, 20)
     assert len(list(reader)) == 5
     assert [path.name for path in tmp_path.iterdir()] == ["a.mp4"]
+    del reader
+    gc.collect()  # here, where the warning is expected
 
 
 def test_a_film_that_fails_leaves_what_was_there(tmp_path):

@@ -71,7 +71,8 @@ class JudgeTask:
             values = 1 / trace.episode_steps.mean(axis=1) / self.scale
         elif self.scored == "cost":
             assert self.episodes is not None
-            values = self.scale / (self.bound - trace.total_reward / self.episodes)
+            cost = self.bound - trace.total_reward / self.episodes
+            values = self.scale / np.maximum(cost, self.scale)  # chance may be kinder than what is expected
         else:
             values = trace.total_reward / self.scale
         return np.clip(values, 0, 1)
