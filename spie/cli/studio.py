@@ -30,6 +30,8 @@ def studio(
 
     if output.is_dir():
         raise ValueError(f"{output} is a folder; name the page itself, such as --out {output / 'studio.html'}")
+    if not output.absolute().parent.is_dir():
+        raise ValueError(f"there is no folder {output.parent}; make it first, or name another page with --out")
     made = None if maze is None else task(maze, kind="table")
     write_whole(output, page(made))
     print(output.resolve())

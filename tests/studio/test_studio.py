@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -315,3 +317,13 @@ def test_every_overlay_shows_what_it_says(studio, address):
     for name, (matrix, axis) in {"M_rows": ("M", 1), "M_columns": ("M", 0), "F_rows": ("F", 1), "F_columns": ("F", 0),
                                  "N_rows": ("N", 1), "N_columns": ("N", 0)}.items():  # fmt: skip
         np.testing.assert_allclose(sums[name], getattr(trace, matrix)[0].sum(axis=axis), rtol=1e-9, atol=1e-12)
+
+
+def test_the_page_is_written_or_the_mistake_is_one_line(tmp_path):
+    command = [sys.executable, "-m", "spie.cli", "studio", "--no-open", "--out"]
+    for place, words in ((tmp_path, "is a folder"), (tmp_path / "no" / "studio.html", "there is no folder")):
+        done = subprocess.run([*command, place], capture_output=True, text=True)
+        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+        assert words in done.stderr
+    assert subprocess.run([*command, tmp_path / "studio.html"], capture_output=True).returncode == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["studio.html"]

@@ -93,7 +93,7 @@ function boardKey(event) {
   if (!editable()) return;
   if (direction < 0) change((board) => apply(board, cursor));
   else if (event.shiftKey) change((board) => apply(board, cursor, direction));
-  else cursor = Math.max(state.board.beside(cursor, direction), direction >= 0 && state.board.beside(cursor, direction) < 0 ? cursor : 0);
+  else if (state.board.beside(cursor, direction) >= 0) cursor = state.board.beside(cursor, direction); // else at the border
   const letter = state.board.letters[cursor], names = { "#": "wall", ".": "free", S: "start" };
   $("where").textContent = `${place(state.board, cursor)}: ${names[letter] || `goal ${letter}`}`;
   dirty = true;

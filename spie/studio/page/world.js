@@ -209,7 +209,7 @@ function worldOfBoard(board, task, bumps, episodesPerGoal = 30) {
   });
   return {
     mdp: finish({
-      S, A: 4, K: 1, G, next, prob: Float64Array.from(available.length ? flat(available) : []), reward, terminal, available,
+      S, A: 4, K: 1, G, next, prob: Float64Array.from(flat(available)), reward, terminal, available,
       start: starts.map((is) => (is ? 1 / n : 0)), episodesPerPhase: task === "moving-goal" ? episodesPerGoal : 0,
     }),
     board, cells, state, gap: 1, actions: ["up", "right", "down", "left"], cell: "square",
