@@ -1,11 +1,12 @@
 PYTHON ?= python3
 REPRODUCE = .venv/bin/spie run && .venv/bin/spie report
-# Two workers: the tests that compile kernels overlap with the others.
-PYTEST = .venv/bin/pytest -n 2
+# Two workers: the tests that compile kernels overlap with the others. A file's tests, which share fixtures and kernels,
+# stay together.
+PYTEST = .venv/bin/pytest -n 2 --dist loadscope
 APT = -qq -o Acquire::http::Timeout=20 -o Acquire::Retries=1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chromium test test-fast reproduce reproduce-all bench bench-deep clean
+.PHONY: help setup lock chromium test test-fast reproduce reproduce-all bench bench-deep fuzz kills clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,14 +22,19 @@ chromium:
 		apt-get $(APT) install -y --no-install-recommends chromium >/dev/null 2>&1; \
 	fi; command -v chromium >/dev/null || echo "setup: no chromium here, so the tests of the page will be skipped"
 
-# The constraints reach the isolated build too: older pips read PIP_CONSTRAINT there, newer ones PIP_BUILD_CONSTRAINT.
-.venv/.installed: export PIP_CONSTRAINT = constraints.txt
-.venv/.installed: export PIP_BUILD_CONSTRAINT = constraints.txt
-.venv/.installed: pyproject.toml constraints.txt
+# What is in the lock is installed by its hashes, and nothing else is fetched; torch, whose builds differ by platform,
+# by its exact version; and spie itself is built with what is there already.
+PIP = .venv/bin/python -m pip install -qq --disable-pip-version-check
+.venv/.installed: pyproject.toml constraints.txt requirements.lock
 	@echo "setup: installing spie and its tools into .venv, a minute or two"
 	@$(PYTHON) -m venv .venv
-	@.venv/bin/python -m pip install -qq --disable-pip-version-check --editable '.[dev]'
+	@$(PIP) --require-hashes --no-deps --only-binary :all: -r requirements.lock
+	@$(PIP) -c constraints.txt "$$(grep '^torch==' constraints.txt)"
+	@$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
+
+lock: setup ## write requirements.lock anew, after constraints.txt has changed
+	.venv/bin/python scripts/lock.py
 
 test: setup ## lint, types and tests
 	.venv/bin/ruff check .
@@ -50,6 +56,12 @@ bench: setup ## speed of the engine against plain NumPy
 
 bench-deep: setup ## speed of the deep agent against Stable-Baselines3 and against this core's matrix product
 	.venv/bin/python benchmarks/deep.py
+
+fuzz: setup ## made-up inputs of every kind for SECONDS (300): nothing may crash, hang or differ in silence
+	nice .venv/bin/python tests/fuzz/__main__.py --seconds $(or $(SECONDS),300) --seed $(or $(SEED),0)
+
+kills: setup ## N (100) commands killed at random, their disks filled, then continued: the bits of unbroken runs
+	nice .venv/bin/python benchmarks/kills.py --kills $(or $(N),100) --seed $(or $(SEED),0)
 
 clean: ## remove builds and caches, compiled kernels included; keeps .venv
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

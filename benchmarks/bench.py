@@ -5,8 +5,10 @@ over, and the best time counts: on a machine shared with others it says most abo
 median lies above the best. No time includes compilation.
 """
 
+import functools
 import importlib.util
 import itertools
+import os
 import resource
 import subprocess
 import sys
@@ -25,11 +27,13 @@ from numba import njit
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
+from pairs import processor
 from plain import sarsa_srr
 from plain_linear import linear_q
 
 import spie
 from reference import reference
+from spie.behaviour.likelihood import log_likelihoods
 from spie.engine.lanes import aligned_zeros
 from spie.engine.matrix import product
 from spie.paper.sweeps import searches
@@ -38,6 +42,7 @@ from spie.runs.run import Run, save
 from spie.runs.store import Store
 
 ONE_THREAD = spie.Session(threads=1)
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
 
 
 class Task(NamedTuple):
@@ -91,7 +96,7 @@ def table(title: str, *rows: tuple[Any, ...]) -> None:
     text = [[str(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*text, strict=True)]
     text.insert(1, ["-" * width for width in widths])
-    print(f"\n{title}\n")
+    print(f"\n{title}\n{machine()}\n")
     for row in text:
         print("|", " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)), "|", flush=True)
 
@@ -104,16 +109,31 @@ def squares(n, x):
     return x
 
 
+CHAIN = 2_000_000  # its length: half a millisecond or more
+
+
+def clock(seconds: float) -> float:
+    """GHz, by the time of a chain."""
+    return 3e-9 * CHAIN / seconds
+
+
+@functools.cache
+def machine() -> str:
+    """The processor and its clock, as it is when this is first asked."""
+    times = race({"chain": partial(squares, CHAIN, np.uint64(3))}, rounds=20)
+    return f"({processor()}; {clock(times['chain'][0]):.2f} GHz)"
+
+
 def engine_against_numpy() -> None:
-    n, few = 2_000_000, 500  # steps: of the chain, of the slow ones
-    runs: dict[Any, Callable[[], Any]] = {"chain": partial(squares, n, np.uint64(3))}
+    few = 500  # steps of the slow ones
+    runs: dict[Any, Callable[[], Any]] = {"chain": partial(squares, CHAIN, np.uint64(3))}
     for name, task in TASKS.items():
         runs[name, "engine"] = task.run()
         runs[name, "plain"] = partial(sarsa_srr, task.agent, task.mdp, few, seed=0)
         runs[name, "reference"] = partial(reference, task.agent, task.mdp, few, seed=0)
     times = race(runs, rounds=40)
-    ghz = 3e-9 * n / times["chain"][0]
-    header = ("task", "states", "ns a step", "spread", "at 3.6 GHz", "at most")
+    ghz = clock(times["chain"][0])
+    header = ("task", "states", "ns per step", "spread", "at 3.6 GHz", "at most")
     header += ("plain NumPy, ns", "times faster", "tests/reference.py, ns", "times faster", "at least")
     rows: list[tuple[Any, ...]] = [header]
     for name, task in TASKS.items():
@@ -123,6 +143,25 @@ def engine_against_numpy() -> None:
         row += (task.target_ns, f"{plain:,.0f}", f"{plain / engine:,.0f}", f"{slow:,.0f}", f"{slow / engine:,.0f}")
         rows.append((*row, task.target_ratio))
     table(f"SARSA-SRR on one core, which runs at {ghz:.2f} GHz; `at 3.6 GHz` is scaled by the clock alone", *rows)
+
+
+def engine_against_jax() -> None:
+    """The same algorithm under JAX's vmap and scan, as many seeds as the engine has, on one thread."""
+    if importlib.util.find_spec("jax") is None:
+        print('\nNo row for JAX, which is not installed: pip install "spie-rl[jax]"')
+        return
+    from plain_jax import sarsa_srr as in_jax
+
+    runs: dict[Any, Callable[[], Any]] = {}
+    for name, task in TASKS.items():
+        runs[name, "engine"] = task.run()
+        runs[name, "jax"] = in_jax(task.agent, task.mdp, task.steps, task.seeds)
+    times = race(runs, rounds=5)
+    rows: list[tuple[Any, ...]] = [("task", "states", "ns per step", "JAX, ns", "times faster")]
+    for name, task in TASKS.items():
+        engine, jax = (task.ns(times[name, which]) for which in ("engine", "jax"))
+        rows.append((name, task.mdp.n_states, f"{engine:.1f}", f"{jax:.0f}", f"{jax / engine:.1f}"))
+    table("SARSA-SRR beside the same in JAX, vmap over seeds and scan over steps", *rows)
 
 
 BUILT_IN = reward_names("tables")
@@ -142,9 +181,23 @@ def rewards() -> None:
     times = race({name: OF_SMALL.run(reward=name) for name in BUILT_IN + own}, rounds=30)
     ns = {name: OF_SMALL.ns(seconds) for name, seconds in times.items()}
     rows = [(name, f"{ns[name]:.1f}", spread(times[name])) for name in BUILT_IN]
-    table("Every reward on OF-small", ("reward", "ns a step", "spread"), *rows)
+    table("Every reward on OF-small", ("reward", "ns per step", "spread"), *rows)
     rows = [(name, f"{ns[name]:.1f}", f"{ns[name] / ns['sr-r']:.2f}", "1.33") for name in own]
-    table("SR-R defined by a user", ("defined", "ns a step", "times the built-in", "at most"), *rows)
+    table("SR-R defined by a user", ("defined", "ns per step", "times the built-in", "at most"), *rows)
+
+
+def beyond_the_paper() -> None:
+    """Mechanisms of docs/exploration.md, as multiples of SARSA-SRR's step."""
+    agents: dict[str, Any] = {"SARSA-SRR": spie.Sarsa()}
+    for count in ("visits", "pr-column", "sr-column"):
+        agents[f"optimism by {count}"] = spie.Sarsa(reward="none", optimism=1.0, count=count)
+    agents |= {name: spie.agent(name) for name in ("sarsa-sp-novelty", "sarsa-etd", "spie")}
+    for name in ("RiverSwim", "OF-small"):
+        _, mdp, steps, seeds, *_ = TASKS[name]
+        runs = {agent: partial(s.run, mdp, steps, seeds, session=ONE_THREAD) for agent, s in agents.items()}
+        ns = {agent: TASKS[name].ns(seconds) for agent, seconds in race(runs, rounds=10).items()}
+        rows = [(agent, f"{ns[agent]:.1f}", f"{ns[agent] / ns['SARSA-SRR']:.2f}") for agent in agents]
+        table(f"Beyond the paper, on {name}", ("agent", "ns per step", "times SARSA-SRR"), *rows)
 
 
 # These pay the same whatever they ask for, so that their runs take the same path and differ only in what is kept.
@@ -175,7 +228,7 @@ def where_it_goes() -> None:
     tasks = {name: TASKS[name] for name in ("RiverSwim", "OF-small", "OF-large")}
     times = race({(name, part): task.run(reward=part) for name, task in tasks.items() for part in parts}, rounds=25)
     rows = [(name, *(f"{task.ns(times[name, part]):.1f}" for part in parts)) for name, task in tasks.items()]
-    table("Where the time goes, ns a step", ("task", *parts), *rows)
+    table("Where the time goes, ns per step", ("task", *parts), *rows)
 
 
 @njit(nogil=True)
@@ -207,7 +260,7 @@ def linear() -> None:
     rate = 2e-9 * d * d * times / seconds["products"][0]
     header = (
         "reward",
-        "us a step",
+        "us per step",
         "spread",
         "NumPy + Gymnasium, us",
         "times faster",
@@ -249,7 +302,7 @@ def sweeps() -> None:
         )
         runs[env, agent, "sweep"] = partial(stored, pieces[env, agent])
     times = race(runs, rounds=5)
-    header = ("task", "agent", "settings x seeds", "engine, ns a step", "one setting, all seeds", "sweep, stored")
+    header = ("task", "agent", "settings x seeds", "engine, ns per step", "one setting, all seeds", "sweep, stored")
     rows = [(*header, "speed of the engine", "at least")]
     for (env, agent), run in pieces.items():
         lanes = len(run.settings) * 20
@@ -344,45 +397,37 @@ def large_maze() -> None:
     )
 
 
-def wrapper() -> None:
-    """What IntrinsicReward adds to a step of a Gymnasium environment: each reward against the bare environment."""
-    import gymnasium as gym
-
-    kinds: dict[str, tuple[Callable[[], gym.Env[Any, Any]], tuple[str, ...], int]] = {
-        "OF-small, 100 states": (lambda: spie.MDPEnv(spie.grid("of-small")), BUILT_IN, 10),
-        "MountainCar, 128 features": (lambda: gym.make("MountainCar-v0"), ("count", "sf", "sf-pf"), 60),
-    }
-    rows: list[tuple[Any, ...]] = [("environment", "reward", "microseconds a step", "spread", "at most")]
-    for name, (make, names, target) in kinds.items():
-        envs = {"bare": make()} | {reward: spie.IntrinsicReward(make(), reward) for reward in names}
-        actions = np.random.default_rng(0).integers(make().action_space.n, size=2000).tolist()  # type: ignore[attr-defined]
-        seconds = race({reward: partial(play, env, actions) for reward, env in envs.items()}, rounds=25)
-        bare = seconds["bare"][0]
-        for reward in names:
-            added = f"{1e6 * (seconds[reward][0] - bare) / len(actions):.1f}"
-            rows.append((name, reward, added, spread(seconds[reward]), target))
-    table("IntrinsicReward, beyond the bare environment", *rows)
-
-
-def play(env: Any, actions: list[int]) -> None:
-    env.reset(seed=0)
-    for a in actions:
-        _, _, terminated, truncated, _ = env.step(a)
-        if terminated or truncated:
-            env.reset()
+def likelihood() -> None:
+    """What a step of a recorded path costs, against a step that the same agent takes itself."""
+    mdp, steps, subjects = spie.grid("four-rooms", bumps=False), 10_000, 16
+    rows: list[tuple[Any, ...]] = [("policy", "simulated, ns", "likelihood, ns", "spread", "ratio", "at most")]
+    for policy in ("epsilon-greedy", "softmax"):
+        agent = spie.Sarsa(policy=policy, next_action="carry")  # type: ignore[arg-type]
+        walked = agent.run(mdp, steps, subjects, keep=spie.Keep(paths=tuple(range(subjects))))
+        replay = spie.Paths.from_trace(walked, mdp).replay
+        simulate = partial(agent.run, mdp, steps, subjects, session=ONE_THREAD)
+        follow = partial(log_likelihoods, [agent], mdp, replay, session=ONE_THREAD)
+        seconds = race({"simulate": simulate, "follow": follow})
+        one, other = (1e9 * seconds[which][0] / steps / subjects for which in ("simulate", "follow"))
+        rows.append((policy, f"{one:.1f}", f"{other:.1f}", spread(seconds["follow"]), f"{other / one:.2f}", 1.5))
+    table("The likelihood of recorded paths, SARSA-SRR on four-rooms", *rows)
 
 
 if __name__ == "__main__":
-    from cleverness import show as cleverness  # which imports this file
+    from cleverness import show as cleverness  # these import this file
+    from wrappers import show as wrappers
 
     begin = time.perf_counter()
     engine_against_numpy()
+    engine_against_jax()
     rewards()
     where_it_goes()
+    beyond_the_paper()
     linear()
     cleverness()
     sweeps()
-    wrapper()
+    wrappers()
+    likelihood()
     threads()
     start_up()
     large_maze()

@@ -1,6 +1,6 @@
 """What each piece of cleverness in the engine gains: `make bench` prints it, `python benchmarks/cleverness.py` alone.
 
-Each piece is taken out by itself, its kernels compiled anew, and run in turn with the engine as it is. A piece of
+Each piece is taken out by itself, its kernels compiled again, and run in turn with the engine as it is. A piece of
 vector code that gains less than 1.03 on every task is not worth its lines.
 """
 

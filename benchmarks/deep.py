@@ -51,7 +51,7 @@ def warmed(settings: DQN, steps: int, env: Any = None) -> Learner:
 
 
 def against_stable_baselines3(steps: int = 200, rounds: int = 6) -> float:
-    """Steps a second of DQN with the Nature network, ours over theirs: batch 32, an update every 4 steps, fp32."""
+    """Steps per second of DQN with the Nature network, ours over theirs: batch 32, an update every 4 steps, fp32."""
     warm = 1000
     shared: dict[str, Any] = {"batch": 32, "train_every": 4, "learning_starts": warm, "replay": 10_000}
     ours = warmed(

@@ -29,7 +29,7 @@ def open_field(size: int) -> spie.MDP:
 
 
 def measure() -> dict[str, dict[int, float]]:
-    """Nanoseconds a step, by line of the picture and number of states."""
+    """Nanoseconds per step, by line of the picture and number of states."""
     numpy, fields, mazes, no_matrix = LINES
     jobs = {}
 
@@ -65,7 +65,7 @@ def draw(ns: dict[str, dict[int, float]]) -> None:
         axes.plot(*zip(*ns[line].items(), strict=True), "o-", color=colour, lw=1.5, ms=5)
         axes.text(*label, line, color=colour)
     axes.set(xscale="log", yscale="log", xlim=(5, 15_000), ylim=(10, 100_000))
-    axes.set(xlabel="number of states", ylabel="nanoseconds a step, on one core")
+    axes.set(xlabel="number of states", ylabel="nanoseconds per step, on one core")
     ticks = [6, 16, 100, 400, 1024, 2025, 3969, 10_000]
     axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
     axes.set_xticks([], minor=True)
@@ -83,7 +83,7 @@ def show(ns: dict[str, dict[int, float]]) -> None:
             near = min(ns[line], key=lambda size: abs(size - states))
             row.append(f"{ns[line][near]:,.0f}" if abs(near / states - 1) < 0.1 else "")
         rows.append(tuple(row))
-    table("Nanoseconds a step", ("states", *LINES), *rows)
+    table("Nanoseconds per step", ("states", *LINES), *rows)
 
 
 if __name__ == "__main__":

@@ -82,6 +82,7 @@ USUAL = ("engine", "linear", "start")
 
 def measured(checkout: Path, row: str, program: str, cache: Path) -> dict[str, float]:
     """The seconds by row of one process of a checkout."""
+    program += f"\nimport spie\nassert spie.__file__.startswith({str(checkout)!r}), f'what ran was {{spie.__file__}}'"
     with tempfile.TemporaryDirectory() as scratch:
         kernels = scratch if row.endswith("cold") else str(cache)
         environment = os.environ | {"PYTHONPATH": str(checkout), "SPIE_CACHE": kernels, "OMP_NUM_THREADS": "1"}
@@ -89,7 +90,7 @@ def measured(checkout: Path, row: str, program: str, cache: Path) -> dict[str, f
         with output.open("w") as file:
             pid = os.posix_spawn(
                 sys.executable,
-                [sys.executable, "-W", "ignore", "-c", program],
+                [sys.executable, "-P", "-W", "ignore", "-c", program],
                 environment,
                 file_actions=[(os.POSIX_SPAWN_DUP2, file.fileno(), 1)],
             )

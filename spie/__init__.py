@@ -30,17 +30,16 @@ from spie.tasks.registry import register_task, task
 
 if TYPE_CHECKING:  # loaded on first use
     from spie import data
-    from spie.agents.base import Agent, Keep, Replay, Session
+    from spie.agents.base import Agent, Keep, Replay, Request, Session
     from spie.agents.dqn.agent import DQN
-    from spie.agents.linear_q.batch import run_linear_q
-    from spie.agents.linear_q.settings import LinearQ
+    from spie.agents.linear_q.settings import LinearQ, run_linear_q
     from spie.agents.planner.settings import Planner
     from spie.agents.registry import agent, register_agent
-    from spie.agents.sarsa.batch import run_sarsa
-    from spie.agents.sarsa.settings import Sarsa
+    from spie.agents.sarsa.settings import Sarsa, run_sarsa
     from spie.behaviour.fit import fit, loglikelihood
     from spie.behaviour.model import ChoiceModel, Parameter, model, register_model
     from spie.behaviour.paths import Paths
+    from spie.comparison.compare import compare
     from spie.dropin.check import check_reward
     from spie.dropin.gymnasium import IntrinsicReward
     from spie.features import FourierFeatures, convolution_features, fourier_features, td_pf, td_sf
@@ -82,6 +81,7 @@ __all__ = [
     "Paths",
     "Planner",
     "Replay",
+    "Request",
     "Sarsa",
     "Scores",
     "Session",
@@ -90,6 +90,7 @@ __all__ = [
     "Trajectory",
     "agent",
     "check_reward",
+    "compare",
     "convolution_features",
     "data",
     "dr",
@@ -135,17 +136,16 @@ __all__ = [
 ]
 
 _ON_FIRST_USE = {  # modules, and the names that they bring: `import spie` itself loads tasks and rewards alone
-    "spie.agents.base": "Agent Keep Replay Session",
+    "spie.agents.base": "Agent Keep Replay Request Session",
     "spie.agents.dqn.agent": "DQN",
-    "spie.agents.linear_q.batch": "run_linear_q",
-    "spie.agents.linear_q.settings": "LinearQ",
+    "spie.agents.linear_q.settings": "LinearQ run_linear_q",
     "spie.agents.planner.settings": "Planner",
     "spie.agents.registry": "agent register_agent",
-    "spie.agents.sarsa.batch": "run_sarsa",
-    "spie.agents.sarsa.settings": "Sarsa",
+    "spie.agents.sarsa.settings": "Sarsa run_sarsa",
     "spie.behaviour.fit": "fit loglikelihood",
     "spie.behaviour.model": "ChoiceModel Parameter model register_model",
     "spie.behaviour.paths": "Paths",
+    "spie.comparison.compare": "compare",
     "spie.dropin.check": "check_reward",
     "spie.dropin.gymnasium": "IntrinsicReward",
     "spie.features": "FourierFeatures convolution_features fourier_features td_pf td_sf",

@@ -4,13 +4,17 @@ At the bottom of the package, because compiled kernels, checkpoints, bonuses, ta
 """
 
 import contextlib
+import csv
 import hashlib
+import io
 import json
 import os
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
+
+FORMULA = tuple("=+-@\t\r")  # with these a spreadsheet begins to compute
 
 
 @contextlib.contextmanager
@@ -22,19 +26,30 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     It has another name in the same folder until then, so that a wrong path is noticed before the work in the block.
     """
+    with replacing_path(path, ".tmp") as unfinished, unfinished.open("xb") as file:
+        yield file
+        to_disk(file)
+
+
+@contextlib.contextmanager
+def replacing_path(path: str | os.PathLike[str], suffix: str) -> Iterator[Path]:
+    """The same for writers that want a name, which ends in `suffix`, rather than a file; they bring it to the disk."""
     path = Path(path)
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")  # one for each writer, on any machine
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}{suffix}")  # one for each writer, on any machine
     try:
-        with unfinished.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
+        yield unfinished
         unfinished.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
             unfinished.unlink()
         raise
     sync_folder(path.parent)
+
+
+def to_disk(file: IO[Any]) -> None:
+    """Have on the disk what was written to a file."""
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def write_whole(path: str | os.PathLike[str], data: str | bytes) -> None:
@@ -61,3 +76,28 @@ def content_hash(texts: Iterable[str], data: bytes = b"") -> bytes:
 def json_hash(values: Any) -> str:
     """SHA-256 of plain values, however a file lays them out."""
     return hashlib.sha256(json.dumps(values, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def csv_text(rows: Iterable[Sequence[Any]]) -> str:
+    """Rows as a CSV file holds them. A text that a spreadsheet would compute is marked as a text by a quote."""
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerows([_no_formula(cell) for cell in row] for row in rows)
+    return out.getvalue()
+
+
+def _no_formula(cell: Any) -> Any:
+    return f"'{cell}" if isinstance(cell, str) and cell[:1] in FORMULA and not _is_number(cell) else cell
+
+
+def cell_text(cell: str) -> str:
+    """A cell as it was before `csv_text` marked it."""
+    return cell[1:] if cell[:1] == "'" and cell[1:2] in FORMULA else cell
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from spie.errors import unknown
+from spie.errors import is_name, unknown
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -44,7 +44,7 @@ class Registry(Generic[Value]):
         _REGISTRIES.append(self)  # type: ignore[arg-type]
 
     def add(self, name: str, value: Value, *, again: bool = False) -> None:
-        """Make `value` known as `name`. again: a name of the same owner may be defined anew, as in notebooks."""
+        """Make `value` known as `name`. again: a name of the same owner may be defined again, as in notebooks."""
         self._fill()
         if name in self._values and not (again and self._owners[name] == _loading):
             owner = self._owners[name]
@@ -67,9 +67,7 @@ class Registry(Generic[Value]):
     def get(self, name: str) -> Value:
         """The value known as `name`; ValueError, with the nearest known name, where there is none."""
         self._fill()
-        if name not in self._values:
-            load_plugins()
-        if name not in self._values:
+        if not is_name(name) or name not in self:
             raise unknown(self.kind, name, self._values)
         return self._values[name]
 
@@ -101,6 +99,8 @@ class Registry(Generic[Value]):
 
     def __contains__(self, name: str) -> bool:
         self._fill()
+        if not is_name(name):
+            return False
         if name not in self._values:
             load_plugins()
         return name in self._values

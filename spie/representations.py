@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from spie.errors import as_array, is_number, told
+
 Array: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
 Chain: TypeAlias = Any  # P [S, S], dense or SciPy sparse
@@ -299,7 +301,7 @@ def _chain(P: Chain) -> Chain:
         P = csr_array(P, dtype=np.float64, copy=True)
         P.eliminate_zeros()  # to csgraph a stored 0 is a link
     else:
-        P = np.asarray(P, dtype=np.float64)
+        P = as_array("P", P, np.float64)
     if P.ndim != 2 or P.shape[0] != P.shape[1] or not P.shape[0]:
         raise ValueError(f"P has shape {list(P.shape)}, not [S, S]")
     for s, s_next in np.transpose((P < 0).nonzero())[:1]:
@@ -323,5 +325,5 @@ def _going_on(terminal: Mask | None, S: int) -> Array:
 
 
 def _check_gamma(gamma: float) -> None:
-    if not 0 <= gamma < 1:
-        raise ValueError(f"gamma is {gamma:g}, not in [0, 1); at 1 the visits add up to infinity")
+    if not is_number(gamma) or not 0 <= gamma < 1:
+        raise ValueError(f"gamma is {told(gamma)}, not in [0, 1); at 1 the visits add up to infinity")

@@ -13,6 +13,10 @@ does not name is not maintained for it. `s` is the state left, `s'` the state en
     visits       times in s so far   the first state of an episode counts
     visits_next  times in s' so far  this arrival counts
 
+And what only an agent that knows its episode has, not a wrapper:
+
+    F_episode_next   the largest F[x, s'] of the states x that were left in this episode, s among them
+
 With features in place of tables:
 
     psi_norm       |psi(s, a)|_1     SF of the state left and the action taken
@@ -31,23 +35,25 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from spie.errors import unknown
+from spie.errors import is_name, unknown
 from spie.registry import Registry
 
-QUANTITIES = (
-    "M_next",
-    "M_row",
-    "M_col_next",
-    "F_row",
-    "F_row_next",
-    "N_next",
-    "N_col_next",
-    "visits",
-    "visits_next",
-)
+MATRIX_OF = {  # the matrix that a quantity is read from
+    "M_next": "M",
+    "M_row": "M",
+    "M_col_next": "M",
+    "F_row": "F",
+    "F_row_next": "F",
+    "N_next": "N",
+    "N_col_next": "N",
+    "F_episode_next": "F",
+}
+EPISODE_QUANTITIES = ("F_episode_next",)
+QUANTITIES = (*(name for name in MATRIX_OF if name not in EPISODE_QUANTITIES), "visits", "visits_next")
 FEATURE_QUANTITIES = ("psi_norm", "xi_norm_next", "phi_norm_next", "visits_next")
 
-Learner: TypeAlias = Literal["tables", "features"]
+Learner: TypeAlias = Literal["tables", "tables and episodes", "features"]
+LEAST_F = 0.01  # an F below counts as this much
 Number: TypeAlias = Any  # a number, or an array of them
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -70,9 +76,20 @@ class Reward:
         """Whether a learner with features of a continuous state has all that it asks for."""
         return set(self.needs) <= set(FEATURE_QUANTITIES)
 
+    @property
+    def on_episodes(self) -> bool:
+        """Whether an agent with a table of states that knows its episode has all that it asks for."""
+        return set(self.needs) <= {*QUANTITIES, *EPISODE_QUANTITIES}
+
     def is_for(self, on: Learner | None) -> bool:
         """Whether a learner `on` tables or features can compute it; None: some learner can, which is always so."""
-        return on is None or (self.on_tables if on == "tables" else self.on_features)
+        able = {"tables": self.on_tables, "tables and episodes": self.on_episodes, "features": self.on_features}
+        return on is None or able[on]
+
+    @property
+    def matrices(self) -> frozenset[str]:
+        """Which of the matrices M, F and N it asks for something of."""
+        return frozenset(MATRIX_OF[need] for need in self.needs if need in MATRIX_OF)
 
     @property
     def built_in(self) -> bool:
@@ -102,12 +119,13 @@ def reward(name: str) -> Callable[[Function], Function]:
     def register(function: Function) -> Function:
         needs = tuple(inspect.signature(function).parameters)
         for need in needs:
-            if need not in QUANTITIES + FEATURE_QUANTITIES:
+            if need not in (*QUANTITIES, *EPISODE_QUANTITIES, *FEATURE_QUANTITIES):
                 raise ValueError(
                     f'reward "{name}" asks for "{need}", which no learner has. '
-                    f"It may ask for: {', '.join(QUANTITIES)}; on features: {', '.join(FEATURE_QUANTITIES)}"
+                    f"It may ask for: {', '.join(QUANTITIES + EPISODE_QUANTITIES)}; on features: "
+                    f"{', '.join(FEATURE_QUANTITIES)}"
                 )
-        if not set(needs) <= set(QUANTITIES) and not set(needs) <= set(FEATURE_QUANTITIES):
+        if not set(needs) <= {*QUANTITIES, *EPISODE_QUANTITIES} and not set(needs) <= set(FEATURE_QUANTITIES):
             raise ValueError(f'reward "{name}" asks for {", ".join(needs)}: no learner has tables and features at once')
         made = Reward(name, function, needs)
         REWARDS.add(name, made, again=made.built_in or name not in REWARDS or not REWARDS.get(name).built_in)
@@ -118,13 +136,17 @@ def reward(name: str) -> Callable[[Function], Function]:
 
 def get_reward(name: str, on: Learner | None = None) -> Reward:
     """The reward known as `name`, which a learner `on` tables or features can compute."""
-    if name not in REWARDS:
+    if not is_name(name) or name not in REWARDS:
         raise unknown("intrinsic reward", name, reward_names(on))
     found = REWARDS.get(name)
+    if not found.is_for(on) and found.on_episodes and not found.on_tables:
+        use = f'use spie.Sarsa(reward="{name}")'
+        raise ValueError(f'reward "{name}" needs {", ".join(found.needs)}: only an agent knows its episode; {use}')
     if not found.is_for(on):
+        where = "features" if on == "features" else "tables"
         raise ValueError(
-            f'reward "{name}" needs {", ".join(found.needs)}, which a learner on {on} does not have. '
-            f"On {on} there are: {', '.join(reward_names(on))}"
+            f'reward "{name}" needs {", ".join(found.needs)}, which a learner on {where} does not have. '
+            f"On {where} there are: {', '.join(reward_names(on))}"
         )
     return found
 
@@ -239,3 +261,9 @@ def constant() -> Number:
 def count(visits_next: Number) -> Number:
     """1 / sqrt(visits to s'): the classic count bonus (control, not in the paper)."""
     return 1.0 / np.sqrt(visits_next)
+
+
+@reward("etd")
+def etd(F_episode_next: Number) -> Number:
+    """min -log F[x, s'] over the states x of this episode: how far s' is from them (not in the paper)."""
+    return -np.log(np.maximum(F_episode_next, LEAST_F))

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 RESAMPLES = 2000
+Better = Literal["more", "less"]
 STANDARD_ERRORS = 4.0  # the most by which a published mean that agrees with ours may differ
 
 
@@ -60,15 +61,40 @@ def bootstrap(
     the resamples of many seeds take half of the memory, and are other ones.
     """
     xs = [np.asarray(values) for values in samples]
-    drawn = statistic(*(x[_picks(len(x), seed + i, bits)] for i, x in enumerate(xs)))
+    return interval(statistic(*(x[_picks(len(x), seed + i, bits)] for i, x in enumerate(xs))))
+
+
+def interval(drawn: NDArray[Any]) -> tuple[float, float]:
+    """Between which ends 95 % of the resamples lie."""
     low, high = np.quantile(drawn, [0.025, 0.975])
     return float(low), float(high)
+
+
+def resampled(statistic: Callable[..., Any], values: ArrayLike, seed: int = 0) -> NDArray[np.float64]:
+    """A statistic, `np.median` for example, of every resample of a sample [RESAMPLES]; indices have 32 bits.
+
+    Which ranks a resample has in its middle does not depend on the values: medians are looked up among sorted ones.
+    """
+    x = np.asarray(values)
+    if statistic is np.median and not np.isnan(x).any():
+        lower, upper = _middle_ranks(len(x), seed)
+        ordered = np.sort(x)
+        return np.asarray((ordered[lower] + ordered[upper]) / 2)
+    return np.asarray(statistic(x[_picks(len(x), seed, 32)], axis=-1))
 
 
 @functools.lru_cache(maxsize=8)
 def _picks(n: int, seed: int, bits: int = 64) -> NDArray[Any]:
     """Which of n seeds are in each resample [RESAMPLES, n]."""
     return np.random.default_rng(seed).integers(n, size=(RESAMPLES, n), dtype=np.int32 if bits == 32 else np.int64)
+
+
+@functools.lru_cache(maxsize=32)
+def _middle_ranks(n: int, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The rank among n of the lower and of the upper middle of each resample [RESAMPLES]; one where n is odd."""
+    middle = [(n - 1) // 2, n // 2]
+    lower, upper = np.partition(_picks(n, seed, 32), middle, axis=1)[:, middle].T
+    return lower, upper
 
 
 def mean_curve(values: ArrayLike, seed: int = 0) -> NDArray[np.float64]:
@@ -79,28 +105,39 @@ def mean_curve(values: ArrayLike, seed: int = 0) -> NDArray[np.float64]:
 
 
 def difference(a: ArrayLike, b: ArrayLike, seed: int = 0) -> tuple[float, float, float]:
-    """Mean of a minus mean of b, and its 95 % interval, the seeds of a and b resampled apart."""
+    """Mean of a minus mean of b, above 0 where a is larger; and its 95 % interval, the seeds resampled apart."""
     x, y = np.asarray(a, np.float64), np.asarray(b, np.float64)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)  # not `bootstrap`, whose samples have streams of their own: other intervals
     means = [v[rng.integers(len(v), size=(RESAMPLES, len(v)))].mean(axis=1) for v in (x, y)]
-    low, high = np.quantile(means[0] - means[1], [0.025, 0.975])
-    return float(x.mean() - y.mean()), float(low), float(high)
+    return float(x.mean() - y.mean()), *interval(means[0] - means[1])
 
 
-def probability_of_improvement(a: ArrayLike, b: ArrayLike) -> float:
-    """Chance that a seed of a beats a seed of b, ties counting half."""
-    x, y = np.asarray(a, np.float64), np.sort(np.asarray(b, np.float64))
+def probability_of_improvement(a: ArrayLike, b: ArrayLike, better: Better = "more") -> float:
+    """Chance that a seed of a beats a seed of b, ties counting half: above .5 where a is better.
+
+    better: whether "more" is better, as of rewards, or "less", as of steps to a goal.
+    """
+    sign = _sign(better)
+    x, y = sign * np.asarray(a, np.float64), np.sort(sign * np.asarray(b, np.float64))
     below, up_to = np.searchsorted(y, x, side="left"), np.searchsorted(y, x, side="right")
     return float((below + up_to).mean() / (2 * len(y)))
 
 
-def improvement(a: ArrayLike, b: ArrayLike, seed: int = 0) -> tuple[float, float, float]:
-    """The probability of improvement of a over b, and its 95 % interval, the seeds of a and b resampled apart."""
-    x, y = np.asarray(a, np.float64), np.asarray(b, np.float64)
+def improvement(a: ArrayLike, b: ArrayLike, seed: int = 0, better: Better = "more") -> tuple[float, float, float]:
+    """The probability of improvement of a over b, above .5 where a is better, and its 95 % interval.
+
+    The seeds of a and b are resampled apart. better: "more", as of rewards, or "less", as of steps to a goal.
+    """
+    x, y = (_sign(better) * np.asarray(values, np.float64) for values in (a, b))
     wins = (np.sign(x[:, None] - y) + 1) / 2  # a tie counts half
     of_a, of_b = _weights(len(x), seed), _weights(len(y), seed + 1)
-    low, high = np.quantile(np.einsum("ri,ij,rj->r", of_a, wins, of_b, optimize=True), [0.025, 0.975])
-    return probability_of_improvement(x, y), float(low), float(high)
+    return probability_of_improvement(x, y), *interval(np.einsum("ri,ij,rj->r", of_a, wins, of_b, optimize=True))
+
+
+def _sign(better: Better) -> int:
+    if better not in ("more", "less"):
+        raise ValueError(f'better must be "more" or "less", not "{better}"')
+    return 1 if better == "more" else -1
 
 
 @functools.lru_cache(maxsize=8)

@@ -1,11 +1,23 @@
 """What a run leaves behind."""
 
+import dataclasses
+import importlib
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from spie.notebook import html_curve, html_table
+
+PARTS = 20  # of a run, in a curve of its reward; fewer where it has fewer steps or episodes
+
+
+def part_sizes(n: int) -> NDArray[np.int64]:
+    """How many of n steps or episodes each part of a run has: number i, from 0, is of part i * parts // n [parts]."""
+    parts = min(PARTS, n)
+    return np.diff(-(-n * np.arange(parts + 1) // parts))
 
 
 @dataclass(frozen=True)
@@ -17,6 +29,21 @@ class Trajectory:
     next_states: NDArray[np.int32]  # [steps] where it ended
     rewards: NDArray[np.float64]  # [steps] extrinsic
     bonuses: NDArray[np.float64]  # [steps] intrinsic, before beta
+
+    def __repr__(self) -> str:
+        n = len(self.states)
+        return f"Trajectory: {n:,} steps, {len(np.unique(self.states)):,} states, reward {self.rewards.sum():g}"
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self), list(self.columns()), _rows(self.columns(), MOST_SHOWN))
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """By name, one value per step."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def to_frame(self) -> Any:
+        """One row per step, as a DataFrame of pandas, or of polars where that is what is installed."""
+        return _frame({"step": np.arange(len(self.states)), **self.columns()})
 
 
 @dataclass(frozen=True)
@@ -43,12 +70,45 @@ class Trace:
     losses: NDArray[np.float64] | None = None  # [seeds, 10, 4] of deep agents: q, SF, PF, reconstruction, each tenth
     paths: dict[int, Trajectory] = field(default_factory=dict)  # by seed, where asked for
     settings: str = ""  # as Python writes them
+    reward_curve: NDArray[np.float32] | None = None  # [seeds, 20] reward per step in each twentieth of the run, or per
+    # episode where a number of those was asked for; deep agents: of episodes that ended in it; None: older runs
     stopped: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     # [seeds] the step at which numbers became infinite or NaN, its bonus not counted, and the run ended; -1 for never
 
     def __post_init__(self) -> None:
         if len(self.stopped) == 0:
             object.__setattr__(self, "stopped", np.full(len(self.seeds), -1))
+
+    def __repr__(self) -> str:
+        reward = _mean(self.total_reward)
+        seen = f", {(self.first_visit >= 0).mean():.0%} of {self.visits.shape[1]:,} states seen" * bool(
+            self.visits.size
+        )
+        return f"Trace: {_shape(self.seeds, self.steps)}, total reward {reward}{seen}; {_short(self.settings)}"
+
+    def _repr_html_(self) -> str:
+        return _summary(repr(self), self.columns()) + self._html_curve()
+
+    def _html_curve(self) -> str:
+        if self.reward_curve is None:
+            return ""
+        listed = self.episode_steps.shape[1] > 0 and self.episode_rewards is None
+        what = f"reward {'per episode' if listed else 'per step'} in the course of the run, mean of the seeds"
+        return html_curve(what, self.reward_curve.mean(axis=0).tolist())
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """By name, one value per seed."""
+        found: dict[str, NDArray[Any]] = {"seed": self.seeds, "steps": self.steps, "total_reward": self.total_reward}
+        found |= {"total_bonus": self.total_bonus, "truncated": self.truncated}
+        if self.first_visit.size:
+            found["states_seen"] = (self.first_visit >= 0).sum(axis=1)
+        if self.episode_steps.size:
+            found |= {"episodes": (self.episode_steps > 0).sum(axis=1), "steps_of_episodes": _of_played(self)}
+        return found
+
+    def to_frame(self) -> Any:
+        """One row per seed, as a DataFrame of pandas, or of polars where that is what is installed."""
+        return _frame(self.columns())
 
     @property
     def failures(self) -> list[str]:
@@ -68,6 +128,25 @@ class Trace:
         return np.asarray(first[:, math.ceil(share * first.shape[1] - 1e-9) - 1], np.float64)
 
 
+def curve_of_episodes(
+    ends: ArrayLike, rewards: ArrayLike, steps: int, total_reward: float | None = None
+) -> NDArray[np.float32]:
+    """The reward per step of the episodes that ended in each part of a run, given the steps at which they did [parts].
+
+    total_reward: of the run; what no episode that ended has of it counts in the last part.
+    """
+    sizes = part_sizes(steps)
+    parts = len(sizes)
+    part = (np.asarray(ends, np.int64) - 1) * parts // steps
+    paid = np.bincount(np.clip(part, 0, parts - 1), np.asarray(rewards, np.float64), parts)
+    if total_reward is not None:
+        paid[-1] += total_reward - paid.sum()
+    return np.asarray(paid / sizes, np.float32)
+
+
+ACCOUNT = ("steps", "positive", "negative", "outweighed", "total", "squares")  # of what a bonus paid, beta in it
+
+
 @dataclass(frozen=True)
 class EpisodeTrace:
     """One agent, many seeds, in a task of episodes: axis 0 is the seed throughout."""
@@ -84,6 +163,32 @@ class EpisodeTrace:
     Q: NDArray[np.float64] | None = None  # [seeds, A, d] final weights, where asked for; so for the others
     Psi: NDArray[np.float64] | None = None  # [seeds, A, d, d]
     Xi: NDArray[np.float64] | None = None  # [seeds, d, d]
+    under_way: NDArray[np.float64] | None = None  # [seeds, 2] steps and reward of the episode broken off at the end
+    account: NDArray[np.float64] | None = None  # [seeds, 6] of a bonus in somebody else's agent, see `ACCOUNT`
+
+    def __repr__(self) -> str:
+        reward = _mean(self.episode_rewards.sum(axis=1))
+        episodes = f"{(self.episode_steps > 0).sum(axis=1).mean():,.0f} episodes a seed"
+        shape = _shape(self.seeds, self.run_steps)
+        return f"EpisodeTrace: {shape}, {episodes}, total reward {reward}; {_short(self.settings)}"
+
+    def _repr_html_(self) -> str:
+        return _summary(repr(self), self.columns())
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """By name, one value per seed."""
+        played = self.episode_steps > 0
+        totals = {"seed": self.seeds, "steps": self.run_steps, "total_reward": self.episode_rewards.sum(axis=1)}
+        totals |= {"total_bonus": self.episode_bonuses.sum(axis=1), "late_reward": self.late_reward()}
+        return totals | {"episodes": played.sum(axis=1), "terminated": self.terminated.sum(axis=1)}
+
+    def to_frame(self) -> Any:
+        """One row an episode, as a DataFrame of pandas, or of polars where that is what is installed."""
+        seed, episode = np.nonzero(self.episode_steps > 0)
+        at = seed, episode
+        rows: dict[str, NDArray[Any]] = {"seed": self.seeds[seed], "episode": episode, "steps": self.episode_steps[at]}
+        rows |= {"reward": self.episode_rewards[at], "bonus": self.episode_bonuses[at]}
+        return _frame(rows | {"terminated": self.terminated[at]})
 
     @property
     def failures(self) -> list[str]:
@@ -95,6 +200,47 @@ class EpisodeTrace:
         """The first episode, from 0, that ended by itself [seeds]; -1 for none."""
         return np.where(self.terminated.any(axis=1), self.terminated.argmax(axis=1), -1)
 
+    @property
+    def run_steps(self) -> NDArray[np.float64]:
+        """All steps of each seed [seeds], those of an episode that was broken off included."""
+        return np.asarray(self.episode_steps.sum(axis=1) + (0 if self.under_way is None else self.under_way[:, 0]))
+
+    def reward_by_steps(self, edges: ArrayLike) -> NDArray[np.float64]:
+        """Mean reward of the episodes that ended between each two of the steps `edges` [seeds, len(edges) - 1].
+
+        Where none ended it is that of the last one before; before the first, that of the first; where no episode ended
+        at all, of the one under way.
+        """
+        steps = np.asarray(edges, np.float64)
+        curves = np.zeros((len(self.seeds), len(steps) - 1))
+        for i, (lengths, rewards) in enumerate(zip(self.episode_steps, self.episode_rewards, strict=True)):
+            played = lengths > 0
+            if not played.any():
+                curves[i] = 0.0 if self.under_way is None else self.under_way[i, 1]
+                continue
+            ends, paid = np.cumsum(lengths[played]), rewards[played]
+            between = np.clip(np.searchsorted(steps, ends) - 1, 0, len(steps) - 2)
+            n = np.bincount(between, minlength=len(steps) - 1)
+            means = np.bincount(between, paid, len(steps) - 1) / np.maximum(n, 1)
+            last = np.maximum.accumulate(np.where(n > 0, np.arange(len(n)), -1))
+            curves[i] = means[np.where(last < 0, np.argmax(n > 0), last)]
+        return curves
+
+    def late_reward(self, share: float = 1 / 3) -> NDArray[np.float64]:
+        """Mean reward of the episodes that ended in the last third of the steps, or another share of them [seeds].
+
+        Where none did, of the one that was under way, which is then long; without any, of all before.
+        """
+        found = np.zeros(len(self.seeds))
+        for i, (lengths, rewards) in enumerate(zip(self.episode_steps, self.episode_rewards, strict=True)):
+            late = (lengths > 0) & (np.cumsum(lengths) > (1 - share) * self.run_steps[i])
+            broken = None if self.under_way is None or self.under_way[i, 0] == 0 else self.under_way[i, 1]
+            if late.any():
+                found[i] = rewards[late].mean()
+            else:
+                found[i] = broken if broken is not None else rewards[lengths > 0].mean() if (lengths > 0).any() else 0
+        return found
+
 
 @dataclass(frozen=True)
 class Scores:
@@ -104,6 +250,57 @@ class Scores:
 
     seeds: NDArray[np.int64]  # [seeds]
     values: NDArray[np.float64]  # [settings, seeds]
+    stopped: NDArray[np.int64] | None = None  # [settings, seeds] as of a Trace; None: no seed stopped early
+
+
+MOST_SHOWN = 10  # rows in a notebook
+
+
+def _mean(values: NDArray[Any]) -> str:
+    """A mean with its standard error."""
+    se = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    return f"{values.mean():,.4g}" + ("" if math.isnan(se) else f" (se {se:,.2g})")
+
+
+def _short(settings: str, most: int = 60) -> str:
+    return settings if len(settings) <= most else f"{settings[: most - 3]}..."
+
+
+def _shape(seeds: NDArray[Any], steps: NDArray[Any]) -> str:
+    length = f"{steps.max():,.0f}" if len(steps) and steps.min() == steps.max() else f"up to {steps.max():,.0f}"
+    return f"{len(seeds):,} seed{'s' * (len(seeds) != 1)} x {length} steps"
+
+
+def _of_played(trace: "Trace") -> NDArray[np.float64]:
+    """Mean steps of the episodes that each seed played."""
+    n = (trace.episode_steps > 0).sum(axis=1)
+    return np.asarray(trace.episode_steps.sum(axis=1) / np.maximum(n, 1))
+
+
+def _summary(title: str, columns: dict[str, NDArray[Any]]) -> str:
+    """Mean, deviation, least and most over seeds, as HTML."""
+    rows = []
+    for name, values in columns.items():
+        if name != "seed" and len(values):
+            spread = float(values.std(ddof=1)) if len(values) > 1 else None
+            numbers = {"mean": float(values.mean()), "sd": spread, "least": values.min(), "most": values.max()}
+            rows.append({"a seed": name.replace("_", " "), **numbers})
+    return html_table(title, ["a seed", "mean", "sd", "least", "most"], rows)
+
+
+def _rows(columns: dict[str, NDArray[Any]], most: int) -> list[dict[str, Any]]:
+    return [
+        dict(zip(columns, row, strict=True)) for row in zip(*(c[:most].tolist() for c in columns.values()), strict=True)
+    ]
+
+
+def _frame(columns: dict[str, NDArray[Any]]) -> Any:
+    for library in ("pandas", "polars"):
+        try:
+            return importlib.import_module(library).DataFrame(columns)
+        except ModuleNotFoundError:
+            continue
+    raise ImportError("to_frame needs pandas or polars: pip install pandas; or take columns(), which are NumPy arrays")
 
 
 Result: TypeAlias = Trace | EpisodeTrace | Scores

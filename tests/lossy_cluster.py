@@ -3,20 +3,23 @@
 Ray ends the process that is connected to it when its daemons go, in whatever order, so no test runner may be that one.
 """
 
+import dataclasses
 import os
 import signal
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import spie
 from spie.agents.base import Agent
+from spie.runs import backends
 from spie.runs.backends import execute
-from spie.runs.run import Run, load
+from spie.runs.run import Run, arrays_of, load
 from spie.runs.store import Store
 from spie.runs.user_code import load_rewards
 from spie.trace import Scores
@@ -45,6 +48,55 @@ class Fragile(Agent):
         session.progress(0.5)
         time.sleep(3)  # long enough to be seen
         return Scores(np.arange(seeds), np.full((1, seeds), float(steps)))
+
+
+@dataclass(frozen=True)
+class Killed(Agent):
+    """A deep agent whose first worker is killed half-way, between two checkpoints."""
+
+    kind: ClassVar = "images"
+    resumable: ClassVar[bool] = True
+
+    alive: str  # a file that says how far the worker was that was killed
+
+    def run(self, task, steps, seeds, *, session, **_):
+        from spie.agents.dqn import many_seeds
+        from spie.runs import mirror
+
+        many_seeds.PAUSE = many_seeds.PATIENCE = mirror.PAUSE = mirror.PATIENCE = 0.0
+        heard = []
+
+        def progress(share):
+            heard.append(share)
+            if share < 0.5 or Path(self.alive).exists():
+                session.progress(share)
+            else:
+                Path(self.alive).touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        agent = spie.agent("dqn-sf-pf", preset="small", learning_starts=40, batch=8, replay=200)
+        trace = agent.run(task, steps, seeds, session=dataclasses.replace(session, progress=progress))
+        Path(f"{self.alive}-went-on-from").write_text(str(heard[0]))
+        return trace
+
+
+def deep_runs_go_on(folder, address):
+    """A deep run whose worker is killed goes on from checkpoints that were sent, and ends with the same bits."""
+    (folder / "died-unbroken").touch()
+    task = spie.task("four-rooms", kind="images")
+    unbroken, broken = (
+        Run("", "", Killed(str(folder / name)), task, 120, 2) for name in ("died-unbroken", "died-deep")
+    )
+    mark = backends._mark
+    backends._mark = lambda root, runs: mark(root, [])  # never there: as where workers have other disks
+    with Store(folder / "deep-serial.db") as serial, Store(folder / "deep.db") as store:
+        list(execute([unbroken], serial))
+        list(execute([broken], store, "ray", address))
+        one, other = arrays_of(load(serial, unbroken)), arrays_of(load(store, broken))
+        for name in one:
+            np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+    assert 0.4 < float((folder / "died-deep-went-on-from").read_text()) <= 0.52
+    assert not list((folder / "deep.db-runs").rglob("*.npy"))  # what is stored needs no checkpoints
 
 
 def main(folder):
@@ -81,8 +133,12 @@ def main(folder):
         assert (folder / "died").exists()
         np.testing.assert_array_equal(load(store, fragile).values, [[7.0, 7.0, 7.0]])
         unknown = Run("", "", spie.Sarsa(reward="none"), mdp, 0, 1)  # what a run has to say arrives as it was said
-        with pytest.raises(ValueError, match="steps must be a whole number of at least 1"):
-            list(execute([unknown], store, on="ray", address=cluster.address))
+        sound = Run("", "", spie.Sarsa(reward="none"), mdp, 10, 1)
+        told = "1 of 2 runs failed, 1 are stored: .*steps must be a whole number of at least 1"
+        with pytest.raises(ValueError, match=told):
+            list(execute([unknown, sound], store, on="ray", address=cluster.address))
+        assert sound.id in store
+    deep_runs_go_on(folder, cluster.address)
     (folder / "held").touch()
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from spie.dropin.environments import MadeTask
 from spie.paper import published as paper
 from spie.paper.beyond.dropin import GoalTask
 from spie.paper.chains import CELLS
@@ -76,18 +77,18 @@ def made_up_episodes(run):
 
 def made_up(run, reward):
     """A trace of the shape that the run would leave, with a mean reward of our choice and a spread of 1."""
-    if isinstance(run.task, ContinuousTask | GoalTask):
+    deep = run.settings.kind == "images"
+    if isinstance(run.task, ContinuousTask | GoalTask) or (isinstance(run.task, MadeTask) and not deep):
         return made_up_episodes(run)
     if run.role == "search":
         seeds = np.arange(run.seeds) if isinstance(run.seeds, int) else np.array(run.seeds)
         return Scores(seeds, np.full((len(run.settings), run.n_seeds), float(reward)))
-    deep = run.settings.kind == "images"
     n, S = run.n_seeds, 90 if deep else run.task.n_states
     rng = np.random.default_rng(len(run.agent))
     spread = np.resize([-1.0, 1.0], n)
     first = rng.permuted(np.tile(np.arange(S, dtype=np.int32) * 9, (n, 1)), axis=1)
     visits = rng.integers(1, 90, size=(n, S)).astype(np.int32)
-    episodes = (n, run.episodes or 3)  # of a deep agent: as many as it took
+    episodes = (n, run.episodes or 24)  # of a deep agent: as many as it took, enough for a curve
     return Trace(
         seeds=np.arange(n),
         total_reward=reward + spread,

@@ -38,7 +38,7 @@ class Env:
         self.mdp, self.word, self.t, self.lengths = mdp, word, 0, []
 
     def reset(self):
-        self.lengths.append(0)  # of the episodes so far; the goal moves after every so many
+        self.lengths.append(0)  # of the episodes so far; the goal moves after a number of them
         period = self.mdp.episodes_per_phase
         self.phase = (len(self.lengths) - 1) // period % self.mdp.n_phases if period else 0
         self.s = sample(self.mdp.start, self.word(4 * self.t + 3))
@@ -71,6 +71,7 @@ class Policy:
         self.agent, self.mdp = agent, mdp
         self.H = np.zeros((mdp.n_states, mdp.n_actions))
         self.n = np.zeros((mdp.n_states, mdp.n_actions))
+        self.led, self.columns = {}, lambda s: 0.0  # by (s, a): where it led last; the pseudo-count of a state
         self.sizes, self.unit = [], 0.01  # |r| so far; the largest of their averages
         self.reset(mdp)
 
@@ -80,11 +81,14 @@ class Policy:
 
     def optimistic(self, Q):
         """Q with what is added to actions seldom tried."""
-        return (
-            Q + self.agent.optimism * self.unit / (1 - self.agent.gamma) / (self.n + 1) ** 2
-            if self.agent.optimism
-            else Q
-        )
+        if not self.agent.optimism:
+            return Q
+        n = self.n
+        if self.agent.count != "visits":
+            n = np.zeros_like(n)
+            for (s, a), s2 in self.led.items():
+                n[s, a] = self.columns(s2)
+        return Q + self.agent.optimism * self.unit / (1 - self.agent.gamma) / (n + 1) ** 2
 
     def paid(self, s, a, r):
         """The last |r| weighs most, each before it gamma times less."""
@@ -96,7 +100,7 @@ class Policy:
             self.unit = average if not any(self.sizes[:-1]) and average else max(self.unit, average)
 
     def moved(self, s, a, s2):
-        self.last_action = a
+        self.last_action, self.led[s, a] = a, s2
         self.H[s] += self.agent.habit_rate * (np.eye(len(self.H[s]))[a] - self.H[s])
         if s2 != s:
             self.left = s
@@ -174,6 +178,35 @@ class Policy:
         return math.log(sum(p[b] * self.mdp.prob[s, b][self.mdp.next[s, b] == s2].sum() for b in range(len(p))))
 
 
+class Payment:
+    """What is paid for a bonus: spie/agents/sarsa/payment.py has the formulae."""
+
+    def __init__(self, agent, S):
+        self.agent, self.bonuses, self.t = agent, [], 0
+        self.n, self.p, self.X, self.U = np.zeros(S), np.zeros(S), np.zeros((S, S)), np.zeros(S)
+
+    def of(self, bonus):
+        if not self.agent.standardised:
+            return bonus
+        self.bonuses.append(bonus)
+        deviation = np.std(self.bonuses)
+        return ((bonus - np.mean(self.bonuses)) / deviation if np.ptp(self.bonuses) > 0 else 0.0) - 1
+
+    def moved_back(self, s, s2, paid, done):
+        """gamma U[s'] - U[s]"""
+        if not self.agent.potential:
+            return 0.0
+        gain = self.agent.gamma * (1 - done) * self.U[s2] - self.U[s]
+        self.n[s] += 1
+        self.p[s] += paid
+        self.X[s, s2] += not done
+        self.t += 1
+        if self.t % 64 == 0:
+            for x in [*range(len(self.U)), *reversed(range(len(self.U)))]:
+                self.U[x] = (self.p[x] + self.agent.gamma * self.X[x] @ self.U) / (1 + self.n[x])
+        return gain
+
+
 class Recorded:
     """A recording in place of an MDP: trials of (states, actions, rewards or None, the MDP they happened in)."""
 
@@ -218,7 +251,7 @@ def closed_forms(agent, mdp, phase, gamma_pr):
 
 
 def reference(agent, mdp, steps, seed, episodes=None, words=stream, along=None):
-    """Run `agent` (settings of Sarsa) on one seed; with `episodes`, so many of them, each cut off after `steps`.
+    """Run `agent` (settings of Sarsa) on one seed; with `episodes`, that many of them, each truncated after `steps`.
 
     along: trials of one subject to follow, as `Recorded` takes them. `log_p` is that of every action, or of the move
     where it is not known, at the moment of the choice.
@@ -231,7 +264,7 @@ def reference(agent, mdp, steps, seed, episodes=None, words=stream, along=None):
     path, log_p = [], []
 
     def r_int():
-        of = quantities(M, F, N, visits, s, s2)
+        of = quantities(M, F, N, visits, s, s2) | {"F_episode_next": max(F[x, s2] for x in walk)}
         return reward.function(*(of[need] for need in reward.needs))
 
     env = Env(mdp, word) if along is None else Recorded(along)
@@ -241,6 +274,8 @@ def reference(agent, mdp, steps, seed, episodes=None, words=stream, along=None):
     M, F, N = (agent.m0 * one for _ in range(3))
     Q = np.full((S, mdp.n_actions), agent.q0)
     visits = np.eye(S, dtype=int)[s]
+    policy.columns = lambda s: M[:, s].sum() / agent.eta if agent.count == "sr-column" else N[:, s].sum() / eta_pr
+    payment, walk = Payment(agent, S), set()
     a2 = log_p2 = None
     carries = agent.next_action == "carry" or (
         along is not None and agent.target == "sarsa"
@@ -254,6 +289,7 @@ def reference(agent, mdp, steps, seed, episodes=None, words=stream, along=None):
         if not agent.learned:
             M, F, N = fixed[env.phase]
         s2, r, done = env.step(a)
+        walk.add(s)
         policy.moved(s, a, s2)
         policy.paid(s, a, r)
         visits[s2] += 1
@@ -263,6 +299,8 @@ def reference(agent, mdp, steps, seed, episodes=None, words=stream, along=None):
             M[s] += agent.eta * (one[s] + agent.gamma_sr * (1 - done) * M[s2] - M[s])
             F[s] += agent.eta * (one[s] + agent.gamma_sr * (1 - done) * (1 - one[s]) * F[s2] - F[s])
             N[:, s2] += eta_pr * (one[s2] + gamma_pr * N[:, s] - N[:, s2])
+            if agent.optimism and agent.count == "sr-column" and done:
+                M[s2] += agent.eta * (one[s2] - M[s2])
         if agent.bonus_from == "updated":
             bonus = r_int()
         if along is None:
@@ -278,7 +316,9 @@ def reference(agent, mdp, steps, seed, episodes=None, words=stream, along=None):
             ahead = (
                 policy.probabilities(Q, s2) @ seen if agent.target == "expected" else seen[env.mdp.available[s2]].max()
             )
-        Q[s, a] += agent.alpha * (r + agent.beta * bonus + agent.gamma * (1 - done) * ahead - Q[s, a])
+        paid = r + agent.beta * payment.of(bonus)
+        gain = payment.moved_back(s, s2, paid, done)
+        Q[s, a] += agent.alpha * (paid + agent.gamma * (1 - done) * ahead - Q[s, a] + gain)
         path.append((s, a, s2, r, bonus))
         s = s2
 
@@ -286,7 +326,7 @@ def reference(agent, mdp, steps, seed, episodes=None, words=stream, along=None):
         if len(env.lengths) == (len(along) if along else episodes) and (done or cut):
             break
         if done or cut:
-            s, a2 = env.reset(), None
+            s, a2, walk = env.reset(), None, set()
             policy.reset(env.mdp)
             visits[s] += 1
         if t == steps and episodes is None and not along:

@@ -18,8 +18,9 @@ class Mind:
         self.agent, self.mdp, S = agent, mdp, mdp.n_states
         self.outcomes = defaultdict(dict)  # by (s, a): s' -> [count, last reward], oldest first
         self.entries = defaultdict(list)  # by s': (s, a) that led there, oldest first
-        self.new = defaultdict(float)  # by ("action" or "state", which, kind): repeated tries with a new outcome
-        self.sum = defaultdict(float)  # and the sum of 1 / n over them
+        self.new = defaultdict(float)  # by ("action" or "state", which, kind): repeated tries that were discoveries
+        self.sum = defaultdict(float)  # and the sum of 1 / n over all of them; by ("pair", (s, a), kind) likewise
+        self.seen, self.r_most = set(), -math.inf  # states left or entered; the largest reward
         self.ends, self.V, self.Q = set(), {}, {}
         self.queue = deque()
         self.r_mean = self.size_mean = self.weight = self.r_best = self.size_best = 0.0
@@ -52,8 +53,9 @@ class Mind:
         if n == 0:
             return 1.0
         kind = min(len(self.outcomes[s, a]), KINDS)
+        own = self.sum["pair", (s, a), kind]
         theta = (self.agent.prior + (self.new["action", a, kind] + self.new["state", s, kind])) / (
-            1 + (self.sum["action", a, kind] + self.sum["state", s, kind])
+            1 + ((self.sum["action", a, kind] - own) + (self.sum["state", s, kind] - own))
         )
         return theta / (theta + n)
 
@@ -108,9 +110,11 @@ class Mind:
             self.queue_predecessors(s2)
         seen, n = self.outcomes[s, a], self.tries(s, a)
         if n:
-            for which in (("action", a), ("state", s)):
+            for which in (("action", a), ("state", s), ("pair", (s, a))):
                 self.sum[*which, min(len(seen), KINDS)] += 1 / n
-                self.new[*which, min(len(seen), KINDS)] += s2 not in seen
+                self.new[*which, min(len(seen), KINDS)] += s2 not in seen and (s2 not in self.seen or r > self.r_most)
+        self.seen |= {s, s2}
+        self.r_most = max(self.r_most, r)
         if s2 not in seen:
             self.entries[s2].append((s, a))
         seen[s2] = [seen.get(s2, [0])[0] + 1, r]
@@ -137,7 +141,7 @@ class Mind:
 
 
 def reference_planner(agent, mdp, steps, seed, episodes=None):
-    """Run `agent` (settings of Planner) on one seed; with `episodes`, so many of them, each truncated after `steps`."""
+    """Run `agent` (settings of Planner) on one seed; with `episodes`, that many, each truncated after `steps`."""
     word = stream(seed)
     mind, env, path = Mind(agent, mdp), Env(mdp, word), []
     s = env.reset()

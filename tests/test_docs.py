@@ -135,6 +135,13 @@ def test_links_lead_to_files_and_headings(doc):
         assert not heading or heading in slugs, f"{doc}: {link}"
 
 
+def test_the_code_map_has_every_module_at_the_top_of_the_package():
+    table = DOCS["README.md"].partition("## Code map")[2].partition("\n## ")[0]
+    told = set(re.findall(r"`spie/(\w+)(?:/|\.py)`", table))
+    there = {path.stem for path in PACKAGE.iterdir() if path.suffix in ("", ".py") and not path.name.startswith("__")}
+    assert told == there
+
+
 # names
 
 
@@ -155,11 +162,11 @@ def names_of(modules):
 
 OURS = trees() | {name: tree for name, tree in trees(PROJECT / "tests").items() if not name.endswith("test_docs")}
 KNOWN = names_of(OURS) | {*agents.names(), *tasks.names()}
-FOLDERS = "spie tests docs examples benchmarks".split()
+FOLDERS = "spie tests docs examples notebooks benchmarks".split()
 FILES = [f"/{path.relative_to(PROJECT).as_posix()}" for folder in FOLDERS for path in (PROJECT / folder).rglob("*")]
 FILES += [f"/{path.name}" for path in PROJECT.iterdir()]
 PLACEHOLDERS = {"GHz", "SEED", "my-maze", "v5"}
-COMMANDS = set("python pip git tensorboard ray make spie".split())
+COMMANDS = set("python pip uvx git tensorboard ray make spie".split())
 A_PATH = rf"(?:{'|'.join(FOLDERS)})/[\w./-]*|[\w./-]+\.(?:py|md|toml|html)\b"
 
 

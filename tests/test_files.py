@@ -1,3 +1,5 @@
+import csv
+import io
 import os
 import signal
 import subprocess
@@ -6,7 +8,7 @@ import time
 
 import pytest
 
-from spie.files import replacing, write_whole
+from spie.files import cell_text, csv_text, replacing, write_whole
 
 
 @pytest.mark.parametrize("data", ["a line\r\nand ünïcode\n", b"\x00\xff\n", ""])
@@ -77,3 +79,11 @@ def test_a_new_file_has_the_permissions_that_the_user_gives_to_files(tmp_path):
     plain.touch()
     write_whole(tmp_path / "whole", "x")
     assert (tmp_path / "whole").stat().st_mode == plain.stat().st_mode
+
+
+def test_cells_that_a_spreadsheet_would_compute_are_marked_as_texts_and_come_back():
+    cells = ["=1+1", "+cmd", "-x", "@a", "\tx", "plain", "-1.5", "a,b", '"', -3, 0.5]
+    text = csv_text([cells])
+    assert text == '\'=1+1,\'+cmd,\'-x,\'@a,\'\tx,plain,-1.5,"a,b","""",-3,0.5\n'
+    (row,) = csv.reader(io.StringIO(text))
+    assert [cell_text(cell) for cell in row] == list(map(str, cells))

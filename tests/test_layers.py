@@ -16,7 +16,7 @@ LAYERS = {
         "cli",
         "plot",
         "page studio",
-        "paper compare data",
+        "paper comparison data",
         "behaviour",
         "search",
         "runs",
@@ -26,26 +26,30 @@ LAYERS = {
         "engine",
         "tasks",
         "spatial",
-        "representations rewards features stats trace",
+        "representations rewards features novelty stats trace",
         "registry",
-        "errors files",
+        "errors files notebook numbers",
     ],
     "spie.cli": [
         "__main__",
         "__init__",
-        "check data film fit repair report run show studio sweep train",
+        "check compare data demo film fit repair report run show studio sweep train",
         "*",
         "terminal",
     ],
-    "spie.page": ["behaviour", "report", "*", "plots"],
+    "spie.page": ["behaviour comparison", "standalone", "report", "*", "plots"],
     "spie.page.plots": ["__init__", "maps gif", "frames", "states curves diagrams files", "style"],
-    "spie.agents": ["__init__", "registry", "sarsa planner linear_q dqn", "base", "replay"],
+    "spie.agents": ["__init__", "registry", "sarsa planner linear_q dqn", "tables", "base", "replay"],
     "spie.tasks": ["__init__", "*", "mdp continuous", "draw registry minigrid", "layout maps", "base"],
 }
 # Modules, or packages with all that is in them.
 ONLY_IN = {
     "torch": ("spie.agents.dqn",),
-    "stable_baselines3": ("spie.dropin.sb3", "spie.paper.beyond"),  # the latter trains its agents
+    "stable_baselines3": (
+        "spie.dropin.sb3",
+        "spie.dropin.sb3_agents",
+        "spie.paper.beyond",
+    ),  # the latter trains its agents
     "matplotlib": ("spie.page.plots", "spie.plot"),
     "ray": ("spie.runs.backends",),
     "optuna": ("spie.search.tune",),

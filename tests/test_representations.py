@@ -29,7 +29,7 @@ def assert_close(actual: Any, expected: Any) -> None:
 def chains(draw: st.DrawFn, n_ends: int = 0) -> Array:
     """Irreducible chains, periodic ones among them: a ring through all states, and any links besides.
 
-    The last n_ends states end an episode: each is entered from the last of the others, and starts anew in state 0.
+    The last n_ends states end an episode: each is entered from the last of the others, and starts again in state 0.
     """
     S = draw(st.integers(2, 6)) + n_ends
     link = st.one_of(st.just(0.0), st.floats(0.05, 1))
@@ -81,7 +81,7 @@ def field(n: int) -> Any:
 
 
 def side_by_side(A: Any, B: Any) -> Any:
-    """Two chains of which one, drawn anew at each step, moves: z is the product of theirs."""
+    """Two chains of which one, drawn again at each step, moves: z is the product of theirs."""
     return sp.csr_array(sp.kron(A, sp.eye_array(B.shape[0])) + sp.kron(sp.eye_array(A.shape[0]), B)) / 2
 
 

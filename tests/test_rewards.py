@@ -14,7 +14,7 @@ N = np.array([[2.0, 0.5, 0.0], [0.0, 1.5, 1.0], [0.25, 1.0, 3.0]])
 QUANTITIES = {
     "M_next": M[0, 1], "M_row": M[0].sum(), "M_col_next": M[:, 1].sum(), "F_row": F[0].sum(), "F_row_next": F[1].sum(),
     "N_next": N[0, 1], "N_col_next": N[:, 1].sum(), "visits": 4, "visits_next": 16,
-    "psi_norm": 8.0, "xi_norm_next": 2.0, "phi_norm_next": 4.0,
+    "F_episode_next": 0.5, "psi_norm": 8.0, "xi_norm_next": 2.0, "phi_norm_next": 4.0,
 }  # fmt: skip
 EXPECTED = {
     "none": 0,
@@ -32,6 +32,7 @@ EXPECTED = {
     "sf-pf-norms": 8.0 - 2.0,
     "constant": -1,
     "count": 0.25,
+    "etd": np.log(2.0),  # the nearest state of this episode is half a discount away
 }
 
 
@@ -118,6 +119,8 @@ def test_a_learner_takes_the_rewards_it_can_compute():
         spie.Sarsa(reward="sf")
     with pytest.raises(ValueError, match='"sr-r" needs M_next, M_col_next, which a learner on features does not have'):
         get_reward("sr-r", on="features")
+    with pytest.raises(ValueError, match='"etd" needs F_episode_next: only an agent knows its episode'):
+        get_reward("etd", on="tables")
     with pytest.raises(ValueError, match="no learner has tables and features at once"):
 
         @spie.reward("both")

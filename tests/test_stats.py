@@ -16,6 +16,7 @@ from spie.stats import (
     iqm,
     mean_curve,
     probability_of_improvement,
+    resampled,
 )
 
 MEAN = partial(np.mean, axis=-1)
@@ -52,6 +53,15 @@ def test_the_interval_is_scipys_percentile_bootstrap():
     # A quantile q of B resamples has a standard error of sqrt(q (1 - q) / B) / density, about 0.06 sd at B = 2000.
     wiggle = 5 * 0.06 * x.std() / math.sqrt(len(x))
     assert bootstrap(MEAN, x) == pytest.approx(tuple(expected), abs=wiggle)
+
+
+@pytest.mark.parametrize("n", [1, 2, 20, 21])
+def test_medians_of_resamples_are_those_of_the_sorted_sample(n):
+    x = np.random.default_rng(n).integers(9, size=n).astype(float)  # some are equal
+    ordered = np.sort(x)
+    expected = resampled(lambda drawn, axis: np.median(drawn, axis=axis), ordered, 3)
+    np.testing.assert_array_equal(resampled(np.median, x, 3), expected)
+    assert np.isnan(resampled(np.median, np.append(x, np.nan)[::-1])).any()
 
 
 def test_the_interval_covers_the_true_mean_about_95_times_in_100():
@@ -116,3 +126,14 @@ def test_numbers_without_any_spread_agree_only_when_equal():
     zero = estimate([0.0, 0.0, 0.0])
     assert agreement(zero, 0.0, 0.0, 10).agrees
     assert not agreement(zero, 1.0, 0.0, 10).agrees
+
+
+def test_a_comparison_says_which_way_is_better():
+    rewards, steps = ([3, 4, 5], [1, 2, 3]), ([10, 12], [20, 30])
+    assert probability_of_improvement(*rewards) == pytest.approx(8.5 / 9)
+    assert probability_of_improvement(*steps, better="less") == 1
+    assert improvement(*steps, better="less") == (1, 1, 1)
+    assert improvement(*steps)[0] == 0
+    assert difference([3, 4], [1, 2])[0] == 2
+    with pytest.raises(ValueError, match='better must be "more" or "less", not "higher"'):
+        improvement([1], [2], better="higher")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import spie
+from spie.trace import curve_of_episodes
 
 pytestmark = pytest.mark.slow
 
@@ -35,6 +36,21 @@ def test_totals_are_the_sums_of_the_steps(swim):
         assert swim.total_bonus[i] == pytest.approx(path.bonuses.sum(), rel=1e-12)
     assert swim.total_reward.any()
     np.testing.assert_array_equal(swim.steps, 400)
+
+
+def test_the_curve_of_the_reward_is_its_mean_in_each_twentieth(swim, moving):
+    odd = AGENT.run(spie.riverswim(), 397, SEEDS, keep=kept(1, 90, 397))  # parts of 19 and of 20 steps
+    for i, seed in enumerate(SEEDS):
+        np.testing.assert_allclose(swim.reward_curve[i], swim.paths[seed].rewards.reshape(20, 20).mean(axis=1))
+        parts = [part.mean() for part in np.split(odd.paths[seed].rewards, -(-397 * np.arange(1, 20) // 20))]
+        np.testing.assert_allclose(odd.reward_curve[i], parts, rtol=1e-6)
+    trace = moving[1]  # 14 episodes, fewer than 20
+    for i, seed in enumerate(SEEDS):
+        begins = np.append(0, np.cumsum(trace.episode_steps[i])[:-1])
+        np.testing.assert_allclose(trace.reward_curve[i], np.add.reduceat(trace.paths[seed].rewards, begins))
+    assert curve_of_episodes([10, 11, 40], [1, 2, 4], 40, total_reward=8).tolist() == [
+        *[0] * 4, 0.5, 1, *[0] * 13, 2.5,
+    ]  # fmt: skip
 
 
 def test_paths_are_walks_of_the_mdp(moving):

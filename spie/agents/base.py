@@ -8,15 +8,19 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spie.agents.replay import Replay as Replay
+from spie.engine.lanes import seed_array
+from spie.errors import check_number, check_whole, is_name, is_row, is_whole, told
 from spie.tasks.base import Kind
 from spie.trace import Result
 
 Seeds: TypeAlias = int | Sequence[int]  # a count n, meaning 0 ... n-1, or the seeds themselves, 0 ... 2^63 - 1
+R_co = TypeVar("R_co", bound=Result, covariant=True)  # what an agent's runs leave
 
 
 @dataclass(frozen=True)
@@ -31,8 +35,12 @@ class Keep:
         for name in ("matrices", "snapshots", "paths"):
             value = getattr(self, name)
             if isinstance(value, str):
-                raise ValueError(f'Keep: {name} must be several, such as ("{value}",), not "{value}"')
-            object.__setattr__(self, name, tuple(value))
+                raise ValueError(f'Keep: {name} must be several, such as ("{told(value)}",), not "{told(value)}"')
+            fits = is_name if name == "matrices" else is_whole
+            if not is_row(value) or not all(map(fits, value := tuple(value))):
+                kind = "names" if name == "matrices" else "whole numbers"
+                raise ValueError(f"Keep: {name} must be several {kind} in a row, not {told(value)}")
+            object.__setattr__(self, name, value)
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,54 @@ class Session:
     threads: int | None = None  # None: what suits the agent
     folder: Path | None = None  # for checkpoints of an agent that is `resumable`
     progress: Callable[[float], None] | None = None  # called now and then with the share of the run that is done
+
+    def __post_init__(self) -> None:
+        if self.threads is not None:
+            check_whole("Session: threads", self.threads, 1, 4096)
+        if self.folder is not None and not isinstance(self.folder, Path | str):
+            raise ValueError(f"Session: folder must be a path, not {told(self.folder)}")
+        if self.progress is not None and not callable(self.progress):
+            raise ValueError(f"Session: progress must be a function, not {told(self.progress)}")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a call of `run` asks an agent for: its arguments, checked as far as they do not depend on the agent."""
+
+    task: Any
+    steps: int
+    seeds: Seeds = 1
+    episodes: int | None = None
+    keep: Keep = Keep()
+    replay: Replay | None = None
+    session: Session = Session()
+
+    def __post_init__(self) -> None:
+        for name, kind in (("keep", Keep), ("replay", Replay), ("session", Session)):
+            value = getattr(self, name)
+            if not isinstance(value, kind) and (value is not None or kind is not Replay):  # such as an array of actions
+                raise ValueError(f"{name} must be a spie.{kind.__name__}, not {type(value).__name__}")
+
+    @property
+    def seed_array(self) -> NDArray[np.int64]:
+        """Every seed, whether a count of them was given or they themselves."""
+        return seed_array(self.seeds)
+
+    def refuse(self, agent: str, *options: str) -> None:
+        """Refuse to go on if any of these was asked for, because the agent cannot do it."""
+        asked = {f"keep.{name}": value for name, value in vars(self.keep).items()}
+        asked |= {"episodes": self.episodes, "replay": self.replay}
+        for name in options:
+            if asked[name] not in (None, ()):
+                raise ValueError(f"{agent} has no {name}; leave it out")
+
+    def part(self, i: int, n: int) -> "Request":
+        """The same as part i of n equal ones, so that the progress of all of them is that of a whole."""
+        progress = self.session.progress
+        if progress is None:
+            return self
+        session = dataclasses.replace(self.session, progress=lambda share: progress((i + share) / n))
+        return dataclasses.replace(self, session=session)
 
 
 @dataclass(frozen=True)
@@ -61,8 +117,11 @@ class Range(NamedTuple):
 
 
 @runtime_checkable
-class Agent(Protocol):
-    """A frozen dataclass of settings that can run on a task. Inherit from it: all but `run` has a default."""
+class Agent(Protocol[R_co]):
+    """A frozen dataclass of settings that can run on a task. Inherit from it and define `execute`, or `run` itself.
+
+    Everything else has a default.
+    """
 
     version: ClassVar[int] = 1  # raised when the same settings give other numbers
     kind: ClassVar[Kind] = "table"  # of the tasks that it runs on
@@ -78,9 +137,50 @@ class Agent(Protocol):
         keep: Keep = Keep(),
         replay: Replay | None = None,
         session: Session = Session(),
-    ) -> Result:
-        """Run on a task, once per seed. With `episodes`, `steps` is the cap of each episode."""
-        raise NotImplementedError
+    ) -> R_co:
+        """Run on a task, once per seed; an option that the agent does not have is refused.
+
+        steps: the length of a run; with `episodes`, the cap of each episode; where one is truncated, Q bootstraps.
+        seeds: a count n, meaning 0 ... n-1, or the seeds themselves. A seed gives the same run in any company.
+        episodes: stop after that many episodes.
+        keep: what is recorded beside the totals: final matrices, snapshots of the visits, trajectories of some seeds.
+        replay: recorded behaviour in place of the agent's own choices; it learns all the same.
+        session: threads (None: what suits the agent), folder and progress. Results do not depend on it.
+        """
+        options: dict[str, Any] = {"episodes": episodes, "keep": keep, "replay": replay, "session": session}
+        return self.run_many([self], task, steps, seeds, **options)[0]
+
+    @classmethod
+    def run_many(
+        cls,
+        settings: Sequence[Any],
+        task: Any,
+        steps: int,
+        seeds: Seeds = 1,
+        *,
+        episodes: int | None = None,
+        keep: Keep = Keep(),
+        replay: Replay | None = None,
+        session: Session = Session(),
+    ) -> Sequence[R_co]:
+        """Run each of several settings of such an agent on each seed, as `run` does: a result each, in their order."""
+        return cls.execute_many(settings, Request(task, steps, seeds, episodes, keep, replay, session))
+
+    @classmethod
+    def execute_many(cls, settings: Sequence[Any], request: Request) -> Sequence[R_co]:
+        """Run each of several settings, one after the other.
+
+        An agent that can run them side by side does so here: a search over settings is such a call.
+        """
+        return [one.execute(request.part(i, len(settings))) for i, one in enumerate(settings)]
+
+    def execute(self, request: Request) -> R_co:
+        """Run these settings: what an agent defines that has no `run` of its own."""
+        if type(self).run is Agent.run:
+            raise NotImplementedError(f"{type(self).__name__} defines neither execute nor run")
+        r = request
+        options: dict[str, Any] = {"episodes": r.episodes, "keep": r.keep, "replay": r.replay, "session": r.session}
+        return self.run(r.task, r.steps, r.seeds, **options)
 
     @property
     def n_settings(self) -> int:
@@ -99,26 +199,9 @@ class Agent(Protocol):
         """
         return changed(self)
 
-    @classmethod
-    def run_many(
-        cls,
-        settings: Sequence[Any],
-        task: Any,
-        steps: int,
-        seeds: Seeds = 1,
-        *,
-        episodes: int | None = None,
-        session: Session = Session(),
-    ) -> Sequence[Result]:
-        """Run each of several settings of such an agent on each seed, one after the other.
-
-        An agent that can run them side by side says so here: a search over settings is such a call.
-        """
-        results = []
-        for i, one in enumerate(settings):
-            part = dataclasses.replace(session, progress=_part(session.progress, i, len(settings)))
-            results.append(one.run(task, steps, seeds, episodes=episodes, session=part))
-        return results
+    def require(self) -> None:
+        """Raise ImportError, with the way to install it, where a library is missing that it needs to run."""
+        return None
 
     def usual_settings(self, task: Any) -> dict[str, Any]:
         """What the agent is given on a task, by name, where the user does not say otherwise; mostly nothing."""
@@ -127,6 +210,10 @@ class Agent(Protocol):
     def tuning_ranges(self, task: Any) -> dict[str, Range]:
         """The settings that make a difference to this agent, and between which values each is worth a try."""
         return {}
+
+    def is_scale_free(self, task: Any) -> bool:
+        """Whether any two values of beta above 0 give the same choices here."""
+        return False
 
     def seconds_per_step(self, task: Any) -> float:
         """About how long a step of one seed takes on one core, compiled."""
@@ -140,12 +227,7 @@ class Agent(Protocol):
         return Resources()
 
 
-def _part(progress: Callable[[float], None] | None, i: int, n: int) -> Callable[[float], None] | None:
-    """What part i of n equal ones reports to, so that all of them are a whole."""
-    return None if progress is None else lambda share: progress((i + share) / n)
-
-
-def identity(agent: Agent) -> dict[str, Any]:
+def identity(agent: Agent[Any]) -> dict[str, Any]:
     """Agent, version and settings in plain values: what a run's id says of the agent.
 
     An agent of another package is known by the package, too, because two may choose one name.
@@ -172,29 +254,13 @@ def changed(settings: Any, **defaults: Any) -> dict[str, Any]:
     return found
 
 
-def refuse(agent: str, **options: Any) -> None:
-    """Refuse what was asked for and an agent cannot do: named options that are not empty."""
-    for name, value in options.items():
-        if value:
-            raise ValueError(f"{agent} has no {name}; leave it out")
-
-
-def check_options(keep: Any, replay: Any, session: Any) -> None:
-    """Refuse what is no Keep, Replay or Session, such as a plain array of actions."""
-    for name, value, kind in (("keep", keep, Keep), ("replay", replay, Replay), ("session", session, Session)):
-        if not isinstance(value, kind) and (value is not None or kind is not Replay):
-            raise ValueError(f"{name} must be a spie.{kind.__name__}, not {type(value).__name__}")
-
-
 def check_ranges(settings: Any, **ranges: str) -> None:
-    """Refuse numbers among the settings that lie outside of their interval, such as "[0, 1)"; None is none."""
+    """Refuse settings that are no numbers in their interval, such as "[0, 1)"; None is one where it is the default."""
+    defaults = {field.name: field.default for field in dataclasses.fields(settings)}
     for name, interval in ranges.items():
         value = getattr(settings, name)
-        low, high = map(float, interval[1:-1].split(", "))
-        above = value is None or (low <= value if interval[0] == "[" else low < value)
-        below = value is None or (value <= high if interval[-1] == "]" else value < high)
-        if not (above and below):
-            raise ValueError(f"{type(settings).__name__}: {name} must lie in {interval}, not {value}")
+        if value is not None or defaults[name] is not None:
+            check_number(f"{type(settings).__name__}: {name}", value, interval)
 
 
 def pr_rates(settings: Any) -> tuple[float, float]:

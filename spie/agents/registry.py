@@ -4,6 +4,7 @@ To add an agent, register its class, which inherits from `spie.Agent`: `spie.reg
 name for settings of one of ours, `spie.register_agent("sarsa-bold", spie.Sarsa, epsilon=0.5)`.
 """
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,7 @@ from spie.agents.dqn import agent as dqn
 from spie.agents.linear_q import settings as linear_q
 from spie.agents.planner import settings as planner
 from spie.agents.sarsa import settings as sarsa
+from spie.errors import unknown
 from spie.registry import Registry
 
 
@@ -55,6 +57,10 @@ def agent(name: str, task: Any = None, **settings: Any) -> Any:
     on such a task is refused at once.
     """
     entry = AGENTS.get(name)
+    known = [field.name for field in dataclasses.fields(entry.make)]
+    for setting in settings:
+        if setting not in known:
+            raise unknown(f"setting of {name}", setting, known)
     made = entry.make(**entry.settings | settings)
     if task is None:
         return made

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spie.errors import is_row, told
+
 Trials = Sequence[Sequence[ArrayLike]]  # [subjects][trials][steps]
 
 
@@ -41,7 +43,11 @@ class Replay:
     subjects: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if isinstance(self.subjects, str) or not isinstance(self.subjects, Sequence):
+            raise ValueError(f"replay: subjects must be names, not {told(self.subjects)}")
         if self.states is not None:
+            for what in ("states", "actions", "rewards", "mazes"):
+                _check_nested(what, getattr(self, what))
             object.__setattr__(self, "subjects", tuple(map(str, self.subjects or range(1, len(self.states) + 1))))
             self.trials()  # is looked at now, so that what is wrong is said here
             return
@@ -89,7 +95,7 @@ class Replay:
     @functools.cached_property
     def _flat(self) -> tuple[Any, ...]:
         assert self.states is not None
-        if not self.states:
+        if len(self.states) == 0:
             raise ValueError("replay: no subjects")
         if len(self.subjects) != len(self.states):
             raise ValueError(f"replay: {len(self.subjects)} names for {len(self.states)} subjects")
@@ -124,9 +130,22 @@ class Replay:
         return np.array(rows, fields), *map(np.concatenate, (states, actions, rewards))
 
 
+def _check_nested(what: str, values: Any) -> None:
+    """Refuse what is not made of subjects, each made of trials; None is nothing given."""
+    if values is not None and not (_is_row(values) and all(map(_is_row, values))):
+        raise ValueError(f"replay: {what} must be [subjects][trials][steps], not {told(values)}")
+
+
+def _is_row(values: Any) -> bool:
+    return is_row(values) and isinstance(values, Sequence | np.ndarray)
+
+
 def _numbers(values: ArrayLike, what: str, where: str) -> NDArray[Any]:
     """The numbers of a trial, checked."""
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        array = np.array(None)
     if array.size == 0:
         array = array.astype(np.int64)
     whole = what != "rewards"

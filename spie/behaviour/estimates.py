@@ -119,10 +119,10 @@ def _expect_and_maximise(objective: Objective, found: Optimum, rounds: int = 30)
         slope = x * (1 - x)  # dx / du
         sd = np.nan_to_num(deviations(found) / np.maximum(slope, 1e-9), nan=0.0)
         mean = u.mean(axis=0)
-        spread = np.sqrt(np.maximum((u**2 + np.minimum(sd, 10) ** 2).mean(axis=0) - mean**2, 0.05**2))
+        spread = np.sqrt(np.maximum((u**2 + np.minimum(sd, 10) ** 2).mean(axis=0) - mean**2, 0.01**2))
         change = max(np.abs(mean - prior.mean).max(), np.abs(spread - prior.sd).max())
         prior = Prior(mean, spread)
-        if change < 1e-2:
+        if change < 1e-3:
             break
     return found, prior
 

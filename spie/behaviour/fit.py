@@ -25,12 +25,12 @@ Progress = Callable[[str, float], None]  # what is being done, and the share of 
 def loglikelihood(model: "str | ChoiceModel | Sarsa", paths: Paths, **parameters: Any) -> NDArray[np.float64]:
     """Log-likelihood of the paths of each subject under a model [subjects].
 
-    parameters: settings of the model by name, a number or one a subject; the others have the model's own values.
+    parameters: settings of the model by name, a number or one per subject; the others have the model's own values.
     """
     found = find_model(model)
     _refuse(found, paths)
     n = len(paths.subjects)
-    names = [field.name for field in dataclasses.fields(found.walker)]
+    names = found.setting_names
     columns = []
     for name, value in parameters.items():
         if name not in names:
@@ -38,9 +38,8 @@ def loglikelihood(model: "str | ChoiceModel | Sarsa", paths: Paths, **parameters
         if np.ndim(value) > 1 or (np.ndim(value) == 1 and len(value) != n):
             raise ValueError(f"{name} must be a number or one for each of the {n} subjects, not {np.shape(value)}")
         columns.append(np.broadcast_to(np.asarray(value, np.float64), n))
-    walker: Any = found.walker
     given = [{name: float(column[i]) for name, column in zip(parameters, columns, strict=True)} for i in range(n)]
-    return found.run([dataclasses.replace(walker, **one) for one in given], paths, np.arange(n))
+    return found.run([found.with_settings(one) for one in given], paths, np.arange(n))
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,17 +163,23 @@ class Fit:
 
         return simulate(self, n, models)
 
-    def recover(self, n: int = 20, model: str | None = None, starts: int = 8) -> Any:
-        """Known parameters, simulated on these mazes and lengths, fitted again; see `spie.behaviour.recovery`."""
+    def recover(self, n: int = 20, model: str | None = None, starts: int | None = None) -> Any:
+        """Known parameters, simulated on these mazes and lengths, fitted again; see `spie.behaviour.recovery`.
+
+        starts: None for as many as the fit itself had, so that what is judged is the search that was used.
+        """
         from spie.behaviour.recovery import recover
 
-        return recover(self, n, model, starts)
+        return recover(self, n, model, self.starts if starts is None else starts)
 
-    def confusion(self, n: int = 10, models: Sequence[str] | None = None, starts: int = 4) -> Any:
-        """Which model is found where each model is true; see `spie.behaviour.recovery`."""
+    def confusion(self, n: int = 10, models: Sequence[str] | None = None, starts: int = 4, drawn: bool = False) -> Any:
+        """Which model is found where each model is true; see `spie.behaviour.recovery`.
+
+        drawn: true parameters are drawn evenly over the bounds, where they are not estimates of the subjects.
+        """
         from spie.behaviour.recovery import confusion
 
-        return confusion(self, n, models, starts)
+        return confusion(self, n, models, starts, drawn)
 
 
 def fit(

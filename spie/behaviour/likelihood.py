@@ -33,9 +33,9 @@ def log_likelihoods(
     subjects: Sequence[int] | None = None,
     session: Session = Session(),
 ) -> NDArray[np.float64]:
-    """Sum of log p over the steps of each subject under each settings: [settings, subjects].
+    """Sum of log p over the steps of each subject under each set of settings: [settings, subjects].
 
-    subjects: for each settings the one subject (its number, from 0) that it is about; then the result is [settings].
+    subjects: for each set of settings the one subject (its number, from 0) that it is about; the result is [settings].
     Settings whose numbers are no longer finite on the way have -inf.
     """
     batch, order = _followed(settings, task, replay, subjects, "sum", session)
@@ -52,7 +52,7 @@ def choice_log_probabilities(
     subjects: Sequence[int] | None = None,
     session: Session = Session(),
 ) -> list[list[NDArray[np.float64]]]:
-    """log p of each step, one array a subject, one list a settings; trials one after the other.
+    """log p of each step, one array per subject, one list per set of settings; trials one after the other.
 
     Forced moves have log p = 0, and `forced_moves` says which they are.
     """

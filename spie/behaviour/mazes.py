@@ -70,41 +70,44 @@ def cell_maze(name: str, free: NDArray[np.bool_], goal: int | None = None, start
     following = np.where(following >= 0, following, np.arange(S)[:, None])
     begins = np.zeros(S)
     begins[list(starts) if len(starts) else (free.reshape(-1) & (np.arange(S) != goal))] = 1
-    return MDP(
-        name,
-        following[:, :, None],
-        prob=open_[:, :, None].astype(np.float64),
-        reward=((following == goal) & open_)[:, :, None].astype(np.float64) if goal is not None else np.array(0.0),
-        start=begins / begins.sum(),
-        terminal=np.arange(S) == goal,
-        available=open_,
-        labels=tuple(f"{row},{column}" for row, column in cells.tolist()),
-        cells=cells.astype(np.int32),
-        shape=(rows, columns),
-    )
+    labels = tuple(f"{row},{column}" for row, column in cells.tolist())
+    return _maze(name, following, open_, begins, goal, labels, cells=cells.astype(np.int32), shape=(rows, columns))
 
 
 def graph_maze(
     name: str, neighbours: Sequence[Sequence[int]], labels: Sequence[str] = (), goal: int | None = None
 ) -> MDP:
     """A graph as a maze: action k leads to neighbour k of a state."""
-    S, A = len(neighbours), max(map(len, neighbours))
+    S, A = len(neighbours), max(1, *map(len, neighbours))
     following = np.repeat(np.arange(S, dtype=np.int32)[:, None], A, axis=1)
     available = np.zeros((S, A), dtype=np.bool_)
     for s, found in enumerate(neighbours):
         following[s, : len(found)] = found
         available[s, : len(found)] = True
     available[~available.any(axis=1), 0] = True  # a last state that was never left
-    starts = np.arange(S) != goal
+    return _maze(name, following, available, np.arange(S) != goal, goal, labels)
+
+
+def _maze(
+    name: str,
+    following: NDArray[Any],
+    available: NDArray[np.bool_],
+    starts: NDArray[Any],
+    goal: int | None,
+    labels: Sequence[str],
+    **drawn: Any,
+) -> MDP:
+    """Where each action leads [S, A], for sure; the goal pays 1 and ends a trial; starts [S] are weights."""
     return MDP(
         name,
         following[:, :, None],
         prob=available[:, :, None].astype(np.float64),
         reward=((following == goal) & available)[:, :, None].astype(np.float64) if goal is not None else np.array(0.0),
         start=starts / starts.sum(),
-        terminal=np.arange(S) == goal,
+        terminal=np.arange(len(following)) == goal,
         available=available,
         labels=tuple(labels),
+        **drawn,
     )
 
 

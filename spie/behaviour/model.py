@@ -9,7 +9,7 @@ Every model takes choice terms as suffixes: "sr-r+turn-back+heading" frees these
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -17,14 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spie.agents.sarsa.settings import Sarsa
-from spie.behaviour import sarsa_walks, state_values
 from spie.behaviour.paths import Paths
-from spie.behaviour.state_values import StateValues
+from spie.behaviour.sarsa_walks import SARSA_WALKS
+from spie.behaviour.walks import Walker, Walks
 from spie.errors import unknown
 from spie.registry import Registry
-from spie.rewards import REWARDS, get_reward
+from spie.rewards import REWARDS, Reward, get_reward
 
-SHIPPED = "random_walk turn_back heading bee_line habit count constant sr fr sr_r sr_pr sr_agent model_free".split()
+SHIPPED = (
+    "random_walk turn_back heading bee_line habit count constant sr fr sr_r sr_pr sr_agent planner model_free".split()
+)
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Parameter:
     name: str
     low: float
     high: float
-    scale: Literal["log", "linear"] = "linear"
+    scale: Literal["log", "linear", "signed"] = "linear"  # signed: like log to both sides of 0, even around it
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
@@ -46,19 +48,30 @@ class Parameter:
         """The value at a share of the way from the lower bound to the upper one, on the scale."""
         if self.scale == "log":
             return self.low * (self.high / self.low) ** share
+        if self.scale == "signed":
+            low, high = np.arcsinh(self.low / self._even), np.arcsinh(self.high / self._even)
+            return self._even * np.sinh(low + (high - low) * share)
         return self.low + (self.high - self.low) * share
 
     def share(self, value: Any) -> Any:
         """The inverse of `value`."""
         if self.scale == "log":
             return np.log(np.asarray(value) / self.low) / math.log(self.high / self.low)
+        if self.scale == "signed":
+            low, high = np.arcsinh(self.low / self._even), np.arcsinh(self.high / self._even)
+            return (np.arcsinh(np.asarray(value) / self._even) - low) / (high - low)
         return (np.asarray(value) - self.low) / (self.high - self.low)
 
+    @property
+    def _even(self) -> float:
+        """Up to about this size a signed scale is even, beyond it logarithmic."""
+        return 1e-4 * max(abs(self.low), abs(self.high))
 
-RATE = (0.005, 1.0, "log")
+
+RATE = (0.001, 1.0, "log")
 ALPHA, ETA = Parameter("alpha", *RATE), Parameter("eta", *RATE)  # type: ignore[arg-type]
-INVERSE_TEMPERATURE = Parameter("inverse_temperature", 0.01, 100.0, "log")
-BETA = Parameter("beta", 0.01, 100.0, "log")
+INVERSE_TEMPERATURE = Parameter("inverse_temperature", 0.001, 1000.0, "log")
+BETA = Parameter("beta", 1e-4, 1000.0, "log")  # the least is no bonus at all, beside a reward of 1
 TERMS: dict[str, tuple[Parameter, ...]] = {
     "turn-back": (Parameter("turn_back", -10.0, 5.0),),
     "heading": (Parameter("heading", -5.0, 5.0),),
@@ -75,17 +88,27 @@ class ChoiceModel:
     """A behavioural model: a walker, its free parameters, and what it asks of the data."""
 
     name: str
-    walker: Sarsa | StateValues
+    walker: Walker
     parameters: tuple[Parameter, ...] = ()
     summary: str = ""
     needs: tuple[Literal["goal", "map", "reward"], ...] = ()
+    in_units_of_beta: tuple[str, ...] = ()  # settings that grow with beta, such as an optimistic start
     notes: tuple[str, ...] = field(default=(), compare=False)  # what was fixed, and why
+    walks: Walks = SARSA_WALKS  # what makes the walker walk: `PLACE_WALKS` for one of `StateValues`
 
     def __post_init__(self) -> None:
-        known = {one.name for one in dataclasses.fields(self.walker)}
+        if not isinstance(self.walker, self.walks.kind):
+            kinds = f"{self.walks.kind.__name__}, not {type(self.walker).__name__}"
+            raise ValueError(f"model {self.name}: its walks are those of {kinds}; give the walks= of this walker")
+        known = self.setting_names
         for parameter in self.parameters:
             if parameter.name not in known:
                 raise unknown(f"setting of model {self.name}", parameter.name, known)
+
+    @property
+    def setting_names(self) -> tuple[str, ...]:
+        """The names of all settings of the walker."""
+        return tuple(one.name for one in dataclasses.fields(self.walker))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -94,38 +117,45 @@ class ChoiceModel:
     @property
     def identity(self) -> str:
         """All that determines its numbers, as text; of a reward of the user's also what it does."""
-        code = ""
-        if isinstance(self.walker, Sarsa):
-            function = get_reward(self.walker.reward).function
-            code = function.__code__.co_code.hex() + repr(function.__code__.co_consts)
+        codes = [get_reward(name).function.__code__ for name in self.walker.rewards]
+        code = " ".join(one.co_code.hex() + repr(one.co_consts) for one in codes)
         return f"{self.name} {self.walker!r} {self.parameters!r} {code}"
 
     @property
     def smooth(self) -> bool:
         """Whether the likelihood is a smooth function of the parameters: a softmax is, the best action is not."""
-        return not isinstance(self.walker, Sarsa) or self.walker.policy == "softmax"
+        return self.walker.policy == "softmax"
 
     def settings(self, values: Sequence[float]) -> Any:
         """The walker with these values of the free parameters."""
-        given = {name: float(value) for name, value in zip(self.names, values, strict=True)}
+        return self.with_settings({name: float(value) for name, value in zip(self.names, values, strict=True)})
+
+    def with_settings(self, given: Mapping[str, float]) -> Any:
+        """The walker with these settings, and those in units of beta where beta is among them."""
         walker: Any = self.walker
+        if "beta" in given:
+            grown = {name: vars(walker)[name] * given["beta"] / walker.beta for name in self.in_units_of_beta}
+            given = grown | dict(given)
         return dataclasses.replace(walker, **given)
 
     def fixed(self, **values: float) -> "ChoiceModel":
         """The model with some parameters fixed."""
         for name in values:
-            if name not in {one.name for one in dataclasses.fields(self.walker)}:
+            if name not in self.setting_names:
                 raise unknown(f"parameter of model {self.name}", name, self.names)
         rest = tuple(parameter for parameter in self.parameters if parameter.name not in values)
-        walker: Any = self.walker
-        return dataclasses.replace(self, walker=dataclasses.replace(walker, **values), parameters=rest)
+        return dataclasses.replace(self, walker=self.with_settings(values), parameters=rest)
 
     def bounded(self, bounds: Mapping[str, tuple[float, float]]) -> "ChoiceModel":
-        """The model with other bounds for those of its parameters that are named."""
-        changed = [
-            dataclasses.replace(one, low=bounds[one.name][0], high=bounds[one.name][1]) if one.name in bounds else one
-            for one in self.parameters
-        ]
+        """The model with other bounds for those of its parameters that are named.
+
+        Bounds below 0 make a logarithmic scale a signed one: so a fit can ask whether a bonus attracts or repels.
+        """
+        changed = []
+        for one in self.parameters:
+            low, high = bounds.get(one.name, (one.low, one.high))
+            scale = "signed" if one.scale == "log" and low < 0 else one.scale
+            changed.append(Parameter(one.name, low, high, scale))
         return dataclasses.replace(self, parameters=tuple(changed))
 
     def identifiable(self, task: Any) -> "ChoiceModel":
@@ -137,22 +167,16 @@ class ChoiceModel:
         if "beta" in self.names and not _pays(task):
             # Q is then proportional to beta, and so is what the softmax sees: only inverse_temperature * beta counts
             model = model.fixed(beta=1.0)
-            epsilon_greedy = isinstance(self.walker, Sarsa) and self.walker.policy != "softmax"
             why = (
-                "an epsilon-greedy policy does not see it at all"
-                if epsilon_greedy
-                else "it only scales with the inverse temperature"
+                "it only scales with the inverse temperature"
+                if self.smooth
+                else "an epsilon-greedy policy does not see it at all"
             )
             notes.append(f"{self.name}: beta is fixed at 1, because nothing is paid in these mazes and {why}")
-        if "inverse_temperature" in model.names and isinstance(self.walker, Sarsa) and self.walker.policy != "softmax":
+        if "inverse_temperature" in model.names and not self.smooth:
             model = model.fixed(inverse_temperature=1.0)
             notes.append(f"{self.name}: an epsilon-greedy policy has no inverse temperature")
-        if (
-            "alpha" in model.names
-            and isinstance(self.walker, Sarsa)
-            and self.walker.reward == "none"
-            and not _pays(task)
-        ):
+        if "alpha" in model.names and self.walker.rewards == ("none",) and not _pays(task):
             model = model.fixed(
                 **{name: vars(self.walker)[name] for name in ("alpha", "inverse_temperature") if name in model.names}
             )
@@ -184,17 +208,13 @@ class ChoiceModel:
 
     def run(self, settings: Sequence[Any], paths: Paths, rows: NDArray[np.int64], each: bool = False) -> NDArray[Any]:
         """The same for walkers that are given themselves."""
-        run: Callable[..., NDArray[Any]] = sarsa_walks.log_p if isinstance(self.walker, Sarsa) else state_values.log_p
-        return run(settings, paths, rows, each)
+        return self.walks.log_p(settings, paths, rows, each)
 
     def simulate(
         self, values: NDArray[np.float64], paths: Paths, rows: NDArray[np.int64], seeds: NDArray[np.int64]
     ) -> list[list[NDArray[np.int32]]]:
         """The states that values[i] walks through in the trials of subject rows[i]: its starts, mazes and lengths."""
-        settings = [self.settings(row) for row in values]
-        run: Callable[..., Any] = sarsa_walks.simulate if isinstance(self.walker, Sarsa) else state_values.simulate
-        walked: list[list[NDArray[np.int32]]] = run(settings, paths, rows, seeds)
-        return walked
+        return self.walks.simulate([self.settings(row) for row in values], paths, rows, seeds)
 
 
 def _pays(task: Any) -> bool:
@@ -229,8 +249,7 @@ def find_model(model: "str | ChoiceModel | Sarsa") -> ChoiceModel:
     if isinstance(model, ChoiceModel):
         return model
     if isinstance(model, Sarsa):
-        learns = any(need[:2] in ("M_", "F_", "N_") for need in get_reward(model.reward).needs)
-        return ChoiceModel(f"sarsa with {model.reward}", model, BONUS if learns else SIMPLE_BONUS)
+        return ChoiceModel(f"sarsa with {model.reward}", model, _bonus_parameters(get_reward(model.reward)))
     base, *terms = model.split("+")
     if base in MODELS:
         found = MODELS.get(base)
@@ -247,12 +266,15 @@ def find_model(model: "str | ChoiceModel | Sarsa") -> ChoiceModel:
     return dataclasses.replace(found, name=model)
 
 
-def bonus_model(reward: str, summary: str = "", **settings: Any) -> ChoiceModel:
+def bonus_model(reward: str, summary: str = "", in_units_of_beta: tuple[str, ...] = (), **settings: Any) -> ChoiceModel:
     """SARSA with an intrinsic reward and a softmax over Q; gamma and gamma_SR are those of the paper's grid worlds."""
-    needs = get_reward(reward, on="tables").needs
-    learns = any(need[:2] in ("M_", "F_", "N_") for need in needs)
+    parameters = _bonus_parameters(get_reward(reward, on="tables"))
     walker = Sarsa(reward=reward, policy="softmax", next_action="carry", **settings)
-    return ChoiceModel(reward, walker, BONUS if learns else SIMPLE_BONUS, summary)
+    return ChoiceModel(reward, walker, parameters, summary, in_units_of_beta=in_units_of_beta)
+
+
+def _bonus_parameters(reward: Reward) -> tuple[Parameter, ...]:
+    return BONUS if reward.matrices else SIMPLE_BONUS
 
 
 def shipped_models(paths: Paths) -> tuple[list[str], list[str]]:

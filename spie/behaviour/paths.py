@@ -16,7 +16,8 @@ from spie.agents.replay import Replay
 from spie.behaviour.mazes import graph_of_moves, possible, read_mazes
 from spie.behaviour.reading import Options, Trial, read_columns, read_file, read_table
 from spie.behaviour.rows import Rows
-from spie.files import write_whole
+from spie.errors import told
+from spie.files import csv_text, write_whole
 from spie.tasks.mdp import MDP, reachable
 from spie.trace import Trace
 
@@ -49,7 +50,7 @@ class Paths:
     maze_names: tuple[str, ...] = ()
     goal: int | None = None  # a state that the subjects know to pay, where there is one
     start_matrix: NDArray[np.float64] | None = None  # [S, S] the chain of an earlier phase, from which an SR may start
-    published: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)  # estimates of others, one a subject
+    published: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)  # estimates of others, one per subject
     changes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # stays dropped, jumps, ... by subject
     notes: tuple[str, ...] = ()
 
@@ -83,7 +84,9 @@ class Paths:
         for i in np.flatnonzero(~ways.any(axis=1))[:1]:
             here, there = maze.labels[s[i]], maze.labels[s_next[i]]
             what = f"stays in {here}" if s[i] == s_next[i] else f"goes from {here} to {there}"
-            cure = 'drop stays with stays="drop"' if s[i] == s_next[i] else 'cut the trial there with jumps="cut"'
+            cure = 'drop stays, stays="drop" (--stays drop)'
+            if s[i] != s_next[i]:
+                cure = 'cut the trial there, jumps="cut" (--jumps cut)'
             raise ValueError(f"{trial.at(i + 1)}: the subject {what}, which {maze.name} does not allow; {cure}")
         known = trial.actions >= 0
         wrong = known & ~ways[np.arange(len(s)), np.maximum(trial.actions, 0)]
@@ -99,10 +102,10 @@ class Paths:
         trials = [trial for trial in self.trials if trial.subject == subject]
         moves = sum(len(trial.actions) for trial in trials)
         if moves == 0:
-            raise ValueError(f"subject {subject} has made no move in {len(trials)} trials; leave it out")
+            raise ValueError(f"subject {told(subject)} has made no move in {len(trials)} trials; leave it out")
         if len({int(s) for trial in trials for s in trial.states}) == 1:
             place = self.mazes[0].labels[trials[0].states[0]]
-            raise ValueError(f"subject {subject} never leaves {place} in {moves} steps: the column is constant")
+            raise ValueError(f"subject {told(subject)} never leaves {place} in {moves} steps: the column is constant")
 
     # Ways to make them
 
@@ -334,12 +337,12 @@ class Paths:
                     trial.session,
                     name,
                     str(i),
-                    f'"{labels[s]}"' if "," in labels[s] else labels[s],
+                    labels[s],
                     done,
                 ]
                 row += [repr(float(trial.rewards[i])) if is_move and trial.rewards is not None else ""] * paid
                 rows.append(row + [self.maze_names[trial.maze]] * several)
-        write_whole(path, "\n".join(map(",".join, rows)) + "\n")
+        write_whole(path, csv_text(rows))
 
 
 def _by_subject(walks: Walks) -> dict[Any, list[Any]]:

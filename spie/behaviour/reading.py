@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spie.behaviour.mazes import COMPASS, graph_of_moves, possible, read_mazes
-from spie.errors import unknown
+from spie.errors import is_number, told, unknown
+from spie.files import cell_text
 from spie.tasks.mdp import MDP
 
 COLUMNS = ("subject", "session", "trial", "step", "t", "state", "row", "column", "x", "y", "action", "reward", "maze")
@@ -42,7 +43,8 @@ class Trial(NamedTuple):
 
     def at(self, step: int) -> str:
         """Where a step lies, for messages; steps count from 1."""
-        return f"subject {self.subject}, session {self.session}, trial {self.trial}, step {step}"
+        names = (told(name) for name in (self.subject, self.session, self.trial))
+        return "subject {}, session {}, trial {}, step {}".format(*names, step)
 
 
 class Options(NamedTuple):
@@ -55,6 +57,7 @@ class Options(NamedTuple):
 
 
 AS_USUAL = Options()
+WORDS = {"stays": ("keep", "drop"), "jumps": ("refuse", "cut"), "missing": ("refuse", "drop")}
 
 
 class Reading(NamedTuple):
@@ -70,14 +73,17 @@ def read_text(text: str, name: str) -> dict[str, list[str]]:
     """The columns of a CSV or TSV file."""
     header = text.lstrip("\ufeff").partition("\n")[0]
     delimiter = max("\t;,", key=header.count)
-    rows = [row for row in csv.reader(io.StringIO(text.lstrip("\ufeff")), delimiter=delimiter) if any(row)]
+    try:
+        rows = [row for row in csv.reader(io.StringIO(text.lstrip("\ufeff")), delimiter=delimiter) if any(row)]
+    except csv.Error as error:
+        raise ValueError(f"{name} is no CSV file: {error}") from None
     if len(rows) < 2:
-        raise ValueError(f"{name} holds no rows; it needs a header, such as subject,step,state, and a row a step")
+        raise ValueError(f"{name} holds no rows; it needs a header, such as subject,step,state, and a row per step")
     names = [cell.strip().lower() for cell in rows[0]]
     for number, row in enumerate(rows, start=1):
         if len(row) != len(names):
             raise ValueError(f"{name}: row {number} has {len(row)} columns, the header has {len(names)}")
-    return {column: [row[i].strip() for row in rows[1:]] for i, column in enumerate(names)}
+    return {column: [cell_text(row[i].strip()) for row in rows[1:]] for i, column in enumerate(names)}
 
 
 def read_columns(table: Any) -> dict[str, list[Any]]:
@@ -93,6 +99,11 @@ def read_columns(table: Any) -> dict[str, list[Any]]:
 def read_table(columns: dict[str, list[Any]], maze: Any = None, options: Options = AS_USUAL) -> Reading:
     """Trials from the columns of a table; `maze` as for `read_mazes`, None for the graph of the moves."""
     places = _check_columns(columns)
+    for name, words in WORDS.items():
+        if options._asdict()[name] not in (None, *words):
+            raise unknown(f"way to treat {name}", options._asdict()[name], words)
+    if not (is_number(options.cell) and 0 < options.cell < math.inf):
+        raise ValueError(f"the side of a cell must be a positive number, not {told(options.cell)}")
     mazes = None if maze is None else read_mazes(maze)
     n = len(columns[places[0]])
     if n == 0:
@@ -103,6 +114,8 @@ def read_table(columns: dict[str, list[Any]], maze: Any = None, options: Options
             raise ValueError("positions x, y need a maze to lie on; give one, or a column state")
     changes: dict[str, dict[str, int]] = {}
     groups = _groups(columns, _present(columns, places, n, options, changes))
+    if not groups:
+        raise ValueError("no row of the table has a place")
     labels = {key: [_label(columns, places, i, options.cell) for i in rows] for key, rows in groups.items()}
     notes = []
     if mazes is None:
@@ -141,7 +154,8 @@ def _present(
         empty = [name for name in places if _is_empty(columns[name][i])]
         if empty and options.missing == "refuse":
             raise ValueError(
-                f'row {i + 1}: {empty[0]} is empty or NaN; mend the row, or leave such rows out with missing="drop"'
+                f"row {i + 1}: {empty[0]} is empty or NaN; mend the row, or leave such rows out, "
+                'missing="drop" (--missing drop)'
             )
         for name in ("subject", "session", "trial"):
             if name in columns and _is_empty(columns[name][i]):
@@ -217,7 +231,7 @@ def _raw_trial(
         if s < 0:
             where = Trial(*key, maze, states, states).at(step)
             raise ValueError(
-                f'{where}: no state "{label}" in {mdp.name}; states are 0 ... {mdp.n_states - 1}'
+                f'{where}: no state "{told(label)}" in {mdp.name}; states are 0 ... {mdp.n_states - 1}'
                 + (f', or "row,column" of a free cell such as "{mdp.labels[0]}"' if mdp.cells is not None else "")
             )
         states[step] = s
@@ -241,7 +255,9 @@ def _maze_of(
     names = {_word(columns["maze"][i]) for i in rows}
     if len(names) > 1:
         subject, session, trial = key
-        raise ValueError(f"subject {subject}, session {session}, trial {trial} is in {len(names)} mazes; one a trial")
+        raise ValueError(
+            f"subject {subject}, session {session}, trial {trial} is in {len(names)} mazes; give one per trial"
+        )
     (name,) = names
     if name not in mazes:
         raise unknown("maze", name, mazes)
@@ -257,7 +273,9 @@ def _action(value: Any, row: int, mdp: MDP) -> int:
         return COMPASS.index(word)
     if not word.lstrip("-").isdecimal() or not -1 <= int(word) < mdp.n_actions:
         known = f"0 ... {mdp.n_actions - 1}" + (f", {', '.join(COMPASS)}" if mdp.cells is not None else "")
-        raise ValueError(f'row {row + 1}: no action "{value}"; actions are {known}, or nothing where it is not known')
+        raise ValueError(
+            f'row {row + 1}: no action "{told(value)}"; actions are {known}, or nothing where it is not known'
+        )
     return int(word)
 
 
@@ -315,7 +333,7 @@ def _number(value: Any, name: str, row: int) -> float:
     except (TypeError, ValueError):
         number = math.nan
     if not math.isfinite(number):
-        raise ValueError(f'row {row + 1}: {name} is "{value}", which is no finite number')
+        raise ValueError(f'row {row + 1}: {name} is "{told(value)}", which is no finite number')
     return number
 
 
@@ -332,6 +350,6 @@ def read_file(path: str | Path) -> dict[str, list[str]]:
     try:
         return read_text(path.read_text(encoding="utf-8-sig"), str(path))
     except FileNotFoundError:
-        raise ValueError(f"no file {path}") from None
+        raise ValueError(f"no file {told(str(path))}") from None
     except UnicodeDecodeError:
-        raise ValueError(f"{path} is no text; give a CSV or TSV file in UTF-8") from None
+        raise ValueError(f"{path} is not a text file; give a CSV or TSV file in UTF-8") from None

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from spie.behaviour.fit import Fit
 
 LEVEL = 0.99  # of chi-square: beyond it the truth lies too far below the top
+STEP = 0.004  # of differences, as a share of the bounds
+SPREAD = 1 / 12  # variance of a parameter drawn evenly over its bounds
 
 
 def simulated(
@@ -42,11 +44,36 @@ class Recovery:
     log_p_truth: NDArray[np.float64]  # [subjects]
     log_p_found: NDArray[np.float64]  # [subjects]
     choices: int  # of a subject, on average
+    information: NDArray[np.float64]  # [subjects, k, k] Fisher's, at the truth
 
     @property
     def correlation(self) -> NDArray[np.float64]:
         """Of truth and estimate, on the scale of the bounds [k]."""
         return np.array([np.corrcoef(self.truth[:, j], self.found[:, j])[0, 1] for j in range(self.truth.shape[1])])
+
+    @property
+    def expected(self) -> NDArray[np.float64]:
+        """The correlation to expect from what the choices say [k], whatever searches for the estimates.
+
+        A parameter that is drawn with variance v and then seen through choices with Fisher information I keeps
+        a variance of (I + 1 / v)^-1 (exact for normal distributions); r^2 is the share of v that is gone. I is local:
+        where choices are all but certain it is nearly 0, though they still say that a weight is large.
+        """
+        k = self.truth.shape[1]
+        left = np.linalg.inv(self.information + np.eye(k) / SPREAD)
+        return np.asarray(np.sqrt(1 - np.diagonal(left, axis1=1, axis2=2).mean(axis=0) / SPREAD))
+
+    @property
+    def best_determined(self) -> tuple[NDArray[np.float64], float]:
+        """The combination of parameters [k] that the choices say most about, and its correlation with the truth.
+
+        On the scale of the bounds; of logarithmic parameters a sum is a product.
+        """
+        trace = np.trace(self.information, axis1=1, axis2=2)[:, None, None]
+        mean = (self.information / np.maximum(trace, 1e-300)).mean(axis=0)  # every subject counts alike
+        axis = np.linalg.eigh(mean)[1][:, -1]
+        axis = axis * np.sign(axis[np.abs(axis).argmax()])
+        return axis, float(np.corrcoef(self.truth @ axis, self.found @ axis)[0, 1])
 
     @property
     def within(self) -> float:
@@ -67,15 +94,24 @@ class Recovery:
                     "from": parameter.low,
                     "to": parameter.high,
                     "correlation": float(self.correlation[j]),
+                    "expected": float(self.expected[j]),
                     "bias": float(error.mean()),
                     "rms_error": float(np.sqrt((error**2).mean())),
                 }
             )
-        below = float((self.log_p_found - self.log_p_truth).min())
+        gain = self.log_p_found - self.log_p_truth
+        missed = int((gain < -1e-6).sum())
+        axis, correlation = self.best_determined
+        sum_ = " ".join(f"{part:+.2f} {name}" for part, name in zip(axis, self.model.names, strict=True))
         notes = [
             "Correlation, bias and error on the scale of the bounds, whose width is 1.",
-            f"The fit's log-likelihood less the truth's: at least {below:.4f}; {self.within:.0%} within chi-square.",
+            "expected: the correlation that the Fisher information of these choices lets one expect.",
+            f"Best determined, on that scale, is {sum_}: correlation {correlation:.2f}.",
+            f"Log-likelihood of the fit less that of the truth: at least {gain.min():.4f}; "
+            f"{self.within:.0%} within chi-square.",
         ]
+        if missed:
+            notes.append(f"The search missed the top in {missed} of {len(gain)} subjects: give it more starts.")
         return Rows(
             rows, f"{self.model.name}: {len(self.truth)} simulated subjects, {self.choices:,} choices each", notes
         )
@@ -97,7 +133,26 @@ def recover(fit: "Fit", n: int, model: str | None, starts: int) -> Recovery:
     say = None if fit.progress is None else (lambda share: fit.progress(f"recovering {name}", share))  # type: ignore[misc]
     found = estimate(one, made, starts=starts, seed=fit.seed, shelf=fit.shelf, progress=say)
     at_truth = one.log_p(values, made, np.arange(n))
-    return Recovery(one, truth, found.x, at_truth, found.log_p, int(np.mean([made.choices(s) for s in made.subjects])))
+    choices = int(np.mean([made.choices(subject) for subject in made.subjects]))
+    return Recovery(one, truth, found.x, at_truth, found.log_p, choices, information(one, truth, made))
+
+
+def information(model: ChoiceModel, x: NDArray[np.float64], paths: Paths) -> NDArray[np.float64]:
+    """Fisher information of each subject's choices about x [subjects, k], shares of the way between the bounds.
+
+    The sum over choices of the outer product of the derivative of log p: [subjects, k, k].
+    """
+    n, k = x.shape
+    x, rows, slopes = np.clip(x, STEP, 1 - STEP), np.arange(n), []
+    for j in range(k):
+        sides = []
+        for sign in (1, -1):
+            there = x + sign * STEP * np.eye(k)[j]
+            values = np.stack([one.value(there[:, i]) for i, one in enumerate(model.parameters)], axis=1)
+            sides.append(model.log_p(values, paths, rows, each=True))
+        slopes.append((sides[0] - sides[1]) / (2 * STEP))
+    slope = np.stack(slopes, axis=2)
+    return np.asarray(np.einsum("sti,stj->sij", slope, slope))
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +176,11 @@ class Confusion:
         return Rows(rows, f"Share of {n} simulated subjects of each model for whom a model has the lowest BIC")
 
 
-def confusion(fit: "Fit", n: int, models: Sequence[str] | None, starts: int) -> Confusion:
-    """Simulate n subjects of each model with estimates of the subjects, fit all models to each, choose by BIC."""
+def confusion(fit: "Fit", n: int, models: Sequence[str] | None, starts: int, drawn: bool) -> Confusion:
+    """Simulate n subjects of each model, fit all models to each, choose by BIC.
+
+    drawn: their parameters are drawn evenly over the bounds; else they are estimates of the subjects.
+    """
     names = tuple(fit.fits) if models is None else tuple(models)
     if len(names) < 2:
         raise ValueError("a confusion matrix needs at least 2 models")
@@ -131,7 +189,8 @@ def confusion(fit: "Fit", n: int, models: Sequence[str] | None, starts: int) -> 
     for i, true in enumerate(names):
         rows = rng.integers(0, len(fit.paths.subjects), n)
         one = fit[true]
-        made = simulated(one.model, one.values()[rows], fit.paths, rows, 2_000_000 + 1000 * i + fit.seed)
+        values = one.values(rng.uniform(0, 1, (n, one.k))) if drawn else one.values()[rows]
+        made = simulated(one.model, values, fit.paths, rows, 2_000_000 + 1000 * i + fit.seed)
         size = np.log([made.choices(subject) for subject in made.subjects])
         bic = []
         for j, candidate in enumerate(names):

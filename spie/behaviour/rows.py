@@ -1,13 +1,13 @@
 """Small tables: rows of named values that print well and go into CSV files."""
 
-import csv
-import io
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from spie.files import write_whole
+from spie.files import csv_text, write_whole
+from spie.notebook import html_table
+from spie.numbers import number
 
 
 class Rows(Sequence[Mapping[str, Any]]):
@@ -32,11 +32,7 @@ class Rows(Sequence[Mapping[str, Any]]):
 
     def text(self) -> str:
         """The table as a CSV file holds it: every digit, nothing for none."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows([_exact(row.get(name)) for name in self.columns] for row in self.rows)
-        return out.getvalue()
+        return csv_text([self.columns, *([_exact(row.get(name)) for name in self.columns] for row in self.rows)])
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the table whole, or leave what was there."""
@@ -56,16 +52,15 @@ class Rows(Sequence[Mapping[str, Any]]):
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        return html_table(self.title, self.columns, self.rows, self.notes)
+
 
 def short(value: Any) -> str:
     """A value for reading: four digits that count, thousands set apart; a dash for none."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:,.1f}" if abs(value) >= 1000 else f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return number(value, 1 if isinstance(value, float) else None, significant=4, thousands=",")
 
 
 def _is_number(value: Any) -> bool:

@@ -12,6 +12,7 @@ from spie.agents.sarsa.settings import Sarsa
 from spie.behaviour.likelihood import choice_log_probabilities, log_likelihoods
 from spie.behaviour.paths import Paths
 from spie.behaviour.reading import Trial
+from spie.behaviour.walks import Walks
 from spie.tasks.mdp import MDP
 from spie.trace import Trajectory
 
@@ -51,3 +52,6 @@ def _trials(path: Trajectory, trials: Sequence[Trial], mazes: Sequence[MDP]) -> 
         walked.append(np.append(path.states[at : at + n], path.next_states[at + n - 1 : at + n]))
         at += n
     return walked
+
+
+SARSA_WALKS = Walks(Sarsa, log_p, simulate)

@@ -1,4 +1,4 @@
-"""Walkers that know the value of places: the classic SR agent, and a bee-line to the goal.
+"""Walkers that know the value of places: the classic SR agent, a planner, and a bee-line to the goal.
 
 The preference of an action is inverse_temperature * v[s'] + choice terms, s' where it leads; chances are proportional
 to exp(preference). After each step
@@ -12,13 +12,14 @@ that a successor representation comes to, and it costs no more than that.
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, no_type_check
+from typing import Any, ClassVar, Literal, NamedTuple, no_type_check
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spie.agents.base import check_ranges
 from spie.behaviour.paths import Paths
+from spie.behaviour.walks import Walks
 from spie.engine import exponential as exp
 from spie.engine.exponential import exponential
 from spie.engine.lanes import mix, random_streams, run_chunks
@@ -29,6 +30,7 @@ VECTOR_CODE = {"spie.engine.simd": ("power_of_two",)}
 ACTIONS = 1
 SIMULATED = False  # the walker chooses; else it follows the recording, and log p is summed
 EACH = False  # log p of every choice is kept
+PLANNED = False  # v follows from the ways that are known, and alpha is 0
 NO_MOVE = 2**31 - 1
 MOST_GAMMA = 0.99  # up to which the start is a sum of powers
 LANE = np.dtype(
@@ -44,7 +46,10 @@ LANE = np.dtype(
 class StateValues:
     """Settings of a walker that knows the value of places."""
 
-    start: Literal["successors", "bee-line"] = "successors"  # v = (I - gamma T)^-1 w, or minus the distance to the goal
+    policy: ClassVar[str] = "softmax"
+    rewards: ClassVar[tuple[str, ...]] = ()  # it evaluates none
+    # v = (I - gamma T)^-1 w; gamma^d, d the shortest known way to the goal; or minus the distance as the crow flies
+    start: Literal["successors", "planned", "bee-line"] = "successors"
     alpha: float = 0.1  # learning rate of v; 0: as it starts
     gamma: float = 0.95
     inverse_temperature: float = 1.0
@@ -55,10 +60,12 @@ class StateValues:
 
     def __post_init__(self) -> None:
         check_ranges(self, alpha="[0, 1]", gamma="[0, 1)", lapse="[0, 1)")
+        if self.start == "planned" and self.alpha != 0:
+            raise ValueError(f"StateValues: what is planned is not learned by alpha; leave it at 0, not {self.alpha}")
 
 
 @no_type_check
-def walk_kernel(lanes, starts, w, walks, scratch, out):
+def walk_kernel(lanes, starts, w, walks, known, ways, scratch, out):
     """Every lane walks the trials of its subject: along the recording, or by its own choices from the same starts."""
     S = len(w)
     v, weight = scratch[:S], scratch[S:]
@@ -66,6 +73,10 @@ def walk_kernel(lanes, starts, w, walks, scratch, out):
         lane = lanes[l]
         for s in range(S):
             v[s] = starts[lane.table, s]
+        if PLANNED:
+            for i in range(S * ACTIONS):
+                ways[i] = known[i]
+            plan(lane.gamma, w, ways, v)
         scale, step, first = 1.0, 0, walks.first[lane.subject]
         for k in range(first, walks.first[lane.subject + 1]):
             at, n, maze, goal = walks.trials[k, 0], walks.trials[k, 1], walks.trials[k, 2], walks.trials[k, 3]
@@ -75,6 +86,8 @@ def walk_kernel(lanes, starts, w, walks, scratch, out):
                 out.states[l, step + k - first] = s
             for i in range(n):
                 here = (maze * S + s) * ACTIONS
+                if PLANNED and look_around(here, s, walks, ways):
+                    plan(lane.gamma, w, ways, v)
                 total = choice_weights(lane, here, s, last_action, last_state, last_move, walks, v, weight)
                 if SIMULATED:
                     a = drawn(mix(lane.word), total, weight)
@@ -132,6 +145,35 @@ def choice_weights(lane, here, s, last_action, last_state, last_move, walks, v, 
 
 
 @no_type_check
+def look_around(here, s, walks, ways):
+    """Remember where the moves in s lead, -1 for nowhere. Returns whether something is new."""
+    is_new = False
+    for a in range(ACTIONS):
+        leads = walks.following[here + a] if walks.legal[here + a] else -1
+        if ways[s * ACTIONS + a] != leads:
+            ways[s * ACTIONS + a] = leads
+            is_new = True
+    return is_new
+
+
+@no_type_check
+def plan(gamma, w, ways, v):
+    """v = gamma^d, d the number of moves to the goal by the known ways; 0 where none leads there."""
+    for s in range(len(w)):
+        v[s] = w[s]
+    moved = True
+    while moved:
+        moved = False
+        for s in range(len(w)):
+            if w[s] == 0.0:
+                for a in range(ACTIONS):
+                    leads = ways[s * ACTIONS + a]
+                    if leads >= 0 and gamma * v[leads] > v[s]:
+                        v[s] = gamma * v[leads]
+                        moved = True
+
+
+@no_type_check
 def drawn(word, total, weight):
     """An action by a random word."""
     left = np.float64(word >> np.uint64(11)) * 2.0**-53 * total
@@ -155,7 +197,7 @@ def weight_of(here, a, s_next, walks, weight):
     return total
 
 
-HELPERS = (mix, exponential, choice_weights, drawn, weight_of)
+HELPERS = (mix, exponential, choice_weights, look_around, plan, drawn, weight_of)
 
 
 class _Out(NamedTuple):
@@ -199,9 +241,7 @@ def _run(
     if paths.goal is None:
         raise ValueError("this model needs a goal: a G in the map, or Paths with a goal")
     if (paths.mazes[0].prob > 0).sum(axis=2).max() > 1:
-        raise ValueError(
-            f"{paths.mazes[0].name} is stochastic: models of the value of places need one where moves are sure"
-        )
+        raise ValueError(f"{paths.mazes[0].name} is stochastic: models of the value of places need deterministic moves")
     walks = paths.walks
     n, most = len(rows), int(walks.steps.max())
     lanes = np.zeros(n, LANE)
@@ -212,7 +252,9 @@ def _run(
         lanes["word"], lanes["stride"] = random_streams(seeds)
     starts, lanes["table"] = _starts(settings, paths)
     w = (np.arange(paths.mazes[0].n_states) == paths.goal).astype(np.float64)
+    (planned,) = {one.start == "planned" for one in settings}
     constants = {"ACTIONS": paths.mazes[0].n_actions, "SIMULATED": seeds is not None, "EACH": each, "NO_MOVE": NO_MOVE}
+    constants["PLANNED"] = planned
     kernel = specialise(walk_kernel, HELPERS, constants | exp.CONSTANTS, VECTOR_CODE, get_reward("none"))
     trials = int(np.diff(walks.first).max())
     rooms = {
@@ -221,10 +263,13 @@ def _run(
         "lengths": (n, trials if seeds is not None else 0),
     }
     out = _Out(*(np.zeros(shape, np.float64 if name == "log_p" else np.int32) for name, shape in rooms.items()))
+    known = _known_ways(paths) if planned else np.zeros(0, np.int32)
 
     def run(part: slice) -> None:
         scratch = np.zeros(len(w) + paths.mazes[0].n_actions)
-        kernel(lanes[part], starts, w, walks, scratch, _Out(*(array[part] for array in out)))
+        kernel(
+            lanes[part], starts, w, walks, known, np.zeros_like(known), scratch, _Out(*(array[part] for array in out))
+        )
 
     size = max(1, min(64, n // 4))
     run_chunks([(run, slice(i, min(i + size, n))) for i in range(0, n, size)], None, None)
@@ -242,7 +287,7 @@ def _starts(settings: Sequence[StateValues], paths: Paths) -> tuple[NDArray[np.f
     for i, (start, gamma) in enumerate(distinct):
         if start == "successors":
             values[i] = _successor_values(paths, gamma, w)
-        else:
+        elif start == "bee-line":
             cells = paths.mazes[0].cells
             if cells is None:
                 raise ValueError("a bee-line needs a map: positions of the states")
@@ -268,6 +313,20 @@ def _powers(paths: Paths) -> NDArray[np.float64]:
     return np.array(powers, np.float64)
 
 
+def _known_ways(paths: Paths) -> NDArray[np.int32]:
+    """Where each action is thought to lead before the first trial [S * A], -1 for nowhere: as the chain has it."""
+    S, A = paths.mazes[0].n_states, paths.mazes[0].n_actions
+    chain, ways = _chain(paths), np.full((S, A), -1, np.int32)
+    for maze in reversed(paths.mazes):  # the first maze where it says something, else one that does
+        leads = maze.next[np.arange(S)[:, None], np.arange(A), maze.prob.argmax(axis=2)]
+        thought = maze.available & (chain[np.arange(S)[:, None], leads] > 0)
+        ways = np.where(thought, leads, ways).astype(np.int32)
+    return ways.reshape(-1)
+
+
 def _chain(paths: Paths) -> Any:
     """The chain of an earlier phase, or else the random walk in the first maze."""
     return paths.mazes[0].transition() if paths.start_matrix is None else paths.start_matrix
+
+
+PLACE_WALKS = Walks(StateValues, log_p, simulate)

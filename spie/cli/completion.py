@@ -42,7 +42,7 @@ def sweep_names(incomplete: str) -> list[str]:
 def reward_names(incomplete: str) -> list[str]:
     from spie import rewards
 
-    return _beginning_with(incomplete, [*rewards.reward_names(), "rnd"])
+    return _beginning_with(incomplete, [*rewards.reward_names(), "novelty", "rnd", "sp-novelty"])
 
 
 def _beginning_with(incomplete: str, names: list[str]) -> list[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spie.cli import completion
-from spie.cli.terminal import app, error_console
+from spie.cli.terminal import app, check_output, error_console
 
 if TYPE_CHECKING:
     from spie.page.plots.frames import FilmedRun
@@ -50,6 +50,7 @@ def film(
     mdp = make(environment, "table", **{name: value for name, value in given.items() if value is not None})
     path = output or Path(f"{mdp.name}.gif")
     check_film(path)
+    check_output(path)
     names = list(dict.fromkeys(filter(None, map(str.strip, agents.split(",")))))
     if not names:
         raise ValueError("--agents names nobody; give sarsa-srr, for example")
@@ -73,20 +74,22 @@ def filmed_run(mdp: "MDP", name: str, agent: Any, times: list[int], seed: int) -
     path = agent.run(mdp, steps, (seed,), keep=Keep(paths=(seed,))).paths[seed]
     states = np.append(path.states[:1], path.next_states)
     phase, ended = phases(mdp, path.next_states)
-    rows: list[Any] | None = []
-    for t in times if _keeps_representation(agent) else []:
-        M = agent.run(mdp, max(t, 1), (seed,), keep=Keep(matrices=("M",))).M[0]
-        assert rows is not None
-        rows.append(M[states[t]] if t else np.eye(mdp.n_states)[states[0]] * 0)
+    matrix = representation_of(agent)
+    rows: list[Any] = []
+    for t in times if matrix else []:
+        kept = agent.run(mdp, max(t, 1), (seed,), keep=Keep(matrices=(matrix,)))
+        found = {"M": kept.M, "F": kept.F, "N": kept.N}[matrix]
+        rows.append(found[0][states[t]] if t else np.zeros(mdp.n_states))
     goals = [mdp.terminal[phase[t]] for t in times]
-    return FilmedRun(name, states, path.bonuses, rows or None, goals, ended[times].tolist())
+    return FilmedRun(name, states, path.bonuses, matrix, rows, goals, ended[times].tolist())
 
 
-def _keeps_representation(agent: Any) -> bool:
-    """Whether the reward of an agent asks for a representation."""
+def representation_of(agent: Any) -> str:
+    """The matrix that the reward of an agent asks for first, M, F or N; empty where it asks for none."""
     from spie.rewards import get_reward
 
-    return any(need[:2] in ("M_", "F_", "N_") for reward in agent.rewards for need in get_reward(reward).needs)
+    needs = [need for reward in agent.rewards for need in get_reward(reward).needs]
+    return next((need[0] for need in needs if need[:2] in ("M_", "F_", "N_")), "")
 
 
 def _told(frames: Any, n: int) -> Any:

@@ -18,7 +18,11 @@ EVALUATIONS = 3.5e-7 * 160  # seconds of a step and a start: about 160 evaluatio
 @app.command()
 def fit(
     paths: Annotated[
-        Path, typer.Argument(metavar="PATHS", help="A CSV or TSV file: subject, step, state or x and y, ...")
+        Path,
+        typer.Argument(
+            metavar="PATHS",
+            help="A CSV or TSV file: subject, step, state or x and y, ...; or a dataset: tartarus, labyrinth.",
+        ),
     ],
     maze: Annotated[
         list[str] | None,
@@ -33,6 +37,7 @@ def fit(
     seed: Annotated[int, typer.Option(help="Seed of searches and simulations.")] = 0,
     stays: Annotated[str | None, typer.Option(help="drop or keep steps without a move.")] = None,
     jumps: Annotated[str | None, typer.Option(help="cut a trial at an impossible move, or refuse it.")] = None,
+    missing: Annotated[str, typer.Option(help="drop or refuse rows without a place.")] = "refuse",
     cell: Annotated[float, typer.Option(help="Side of a cell, in the unit of x and y.")] = 1.0,
     check: Annotated[bool, typer.Option(help="Recovery and confusion, too; longer.")] = False,
     choices: Annotated[bool, typer.Option(help="Write the log-probability of every choice, too.")] = False,
@@ -40,16 +45,16 @@ def fit(
     """Fit behavioural models to recorded paths, compare them, and write tables and a page. Stopped, it goes on."""
     from spie.behaviour.fit import fit as fit_models
     from spie.behaviour.model import find_model, shipped_models
-    from spie.behaviour.paths import Paths
 
-    options = {"stays": stays, "jumps": jumps, "cell": cell}
-    read = Paths.from_csv(paths, _mazes(maze), **options)
+    read = _read(paths, maze, {"stays": stays, "jumps": jumps, "missing": missing, "cell": cell})
     names = models.split(",") if models else shipped_models(read)[0]
     for name in names:
         find_model(name)
     steps = sum(len(trial.actions) for trial in read.trials)
     seconds = steps * starts * len(names) * EVALUATIONS * 2 + 15 * len(names)
-    print(f"{len(read.subjects)} subjects, {steps:,} steps, {len(names)} models: about {duration(seconds)} on one core")
+    counted = {"subject": len(read.subjects), "step": steps, "model": len(names)}
+    counts = ", ".join(f"{n:,} {what}{'' if n == 1 else 's'}" for what, n in counted.items())
+    print(f"{counts}: about {duration(seconds)} on one core")
     for note in read.notes:
         print(note)
     out.mkdir(parents=True, exist_ok=True)
@@ -58,6 +63,18 @@ def fit(
     how: Any = method
     found = fit_models(read, chosen, how, starts=starts, seed=seed, folder=out / "parts", progress=progress)
     _write(found, out, check, choices)
+
+
+def _read(paths: Path, maze: list[str] | None, options: dict[str, Any]) -> Any:
+    """The paths of a file, or of a public dataset that is asked for by name."""
+    from spie import data
+    from spie.behaviour.paths import Paths
+
+    if paths.exists() or str(paths) not in data.DATASETS:
+        return Paths.from_csv(paths, _mazes(maze), **options)
+    if maze:
+        raise ValueError(f"{paths} comes with its mazes; leave out --maze")
+    return data.tartarus() if str(paths) == "tartarus" else data.labyrinth()
 
 
 def _mazes(words: list[str] | None) -> Any:

@@ -13,9 +13,12 @@ def repair(results: ResultsFile = None) -> None:
     if not path.exists():
         raise ValueError(f"no results in {path}; name another file with --results")
     with Store(path) as store:
-        sound, removed = store.repair()
+        sound, removed, whole = store.repair()
+        listed = ", ".join(store.asked_for()) or "nothing"
     for run_id in removed:
         print(f"removed {run_id}")
     print(f"{sound} runs are sound, {len(removed)} were damaged")
+    if not whole:
+        print(f"the list of experiments was damaged; left in it: {listed}; spie run NAME puts others back")
     if removed:
         error_console().print("next: the same commands as before, which run again what is missing")

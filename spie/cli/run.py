@@ -1,18 +1,21 @@
 """`spie list` and `spie run`: the experiments."""
 
+import functools
 import json
 import os
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from spie.cli import completion
-from spie.cli.terminal import Address, ResultsFile, app, duration
+from spie.cli.terminal import Address, ResultsFile, app, check_table, duration, plain, write_table
+from spie.errors import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from rich.console import Console
 
@@ -84,13 +87,19 @@ def run(
     frames: Annotated[int | None, typer.Option(help="Budget of each run of table2, recon and parity.")] = None,
     network: Annotated[str | None, typer.Option(help="Of table2 and recon: paper or nature.")] = None,
     tier: Annotated[str | None, typer.Option(help="A budget of table2 by name: minutes, hours or paper.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Only the runs of this task or agent; again for each further one.")
+    ] = None,
     results: ResultsFile = None,
     on: Annotated[
         str | None,
         typer.Option(help="Where to run: serial (threads), processes or ray (default: what suits the experiment)."),
     ] = None,
     address: Address = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a cell instead of a table.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per cell instead of a table.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Every cell as a row of a .csv or .parquet file.")
+    ] = None,
     ship: Annotated[bool, typer.Option("--ship", help="Then write what ships with the package.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Instead, run a random tenth of what ships again.")] = False,
 ) -> None:
@@ -98,36 +107,67 @@ def run(
     from rich.console import Console
 
     from spie.paper import shipped
-    from spie.paper.registry import experiments, get_experiment
+    from spie.paper.registry import get_experiment
     from spie.runs.store import Store
 
     if seeds is not None and not 1 <= seeds <= 1_000_000:
         raise ValueError(f"--seeds must lie between 1 and 1,000,000, not {seeds}")
     if check:
         asked = [get_experiment(name, frames, network, tier).key for name in dict.fromkeys(names or ())]
-        _check(asked or sorted(shipped.available()[0]), on, address)
+        _check(asked or sorted(shipped.available()[0]), on, address, only)
         return
-    asked_for = {"frames": frames, "networks": network, "tiers": tier}
-    able = [name for name, value in asked_for.items() if value is not None]
-    every = [e.name for e in experiments() if (all(getattr(e, name) for name in able) if able else not e.long)]
-    chosen = [get_experiment(name, frames, network, tier) for name in dict.fromkeys(names or every)]
+    chosen = _chosen(names, frames, network, tier)
     for e in chosen:
         if ship and e.ships is None:
             raise ValueError(f"{e.name} does not say what it ships; leave out --ship, or see spie/paper/shipped.py")
-    console = Console(stderr=True)
+    if output is not None:
+        check_table(output)
+    console, cells = Console(stderr=True), []
     with Store(results) as store:
         for e in chosen:
-            _run(e, seeds or e.seeds, store, on, address, as_json)
+            if ship and (taken := shipped.take_up(e, seeds or e.seeds, store)):
+                console.print(f"[bold]{e.key}[/]: {taken} runs taken from {shipped.path_of(e.key)}", highlight=False)
+            after = functools.partial(_ship, e) if ship and e.grows else None
+            cells += _run(e, seeds or e.seeds, store, on, address, as_json, after, only)
             if ship:
-                from spie.paper.results import Results
-
-                print(shipped.ship(e, Results(store)))
+                print(_ship(e, store))
+    if output is not None:
+        write_table(output, [cell | {"variant": json.dumps(cell["variant"])} for cell in cells])
     if not as_json:
-        console.print(f"next: spie report{f' --results {results}' if results else ''}", highlight=False)
+        console.print(f"next: spie report{f' --results {plain(results)}' if results else ''}", highlight=False)
 
 
-def _run(e: "Experiment", seeds: int, store: "Store", on: str | None, address: str | None, as_json: bool) -> None:
-    """Run what is missing of an experiment, and print its cells."""
+def _chosen(names: "list[str] | None", frames: int | None, network: str | None, tier: str | None) -> "list[Experiment]":
+    """The experiments by these names; without names those that have what is asked for, or all but the long ones."""
+    from spie.paper.registry import experiments, get_experiment
+
+    asked_for = {"frames": frames, "networks": network, "tiers": tier}
+    able = [name for name, value in asked_for.items() if value is not None]
+    every = [e.name for e in experiments() if (all(getattr(e, name) for name in able) if able else not e.long)]
+    return [get_experiment(name, frames, network, tier) for name in dict.fromkeys(names or every)]
+
+
+def _ship(e: "Experiment", store: "Store") -> "Path":
+    from spie.paper import shipped
+    from spie.paper.results import Results
+
+    return shipped.ship(e, Results(store))
+
+
+def _run(
+    e: "Experiment",
+    seeds: int,
+    store: "Store",
+    on: str | None,
+    address: str | None,
+    as_json: bool,
+    after: "Callable[[Store], object] | None" = None,
+    only: "Sequence[str] | None" = None,
+) -> list[dict[str, Any]]:
+    """Run what is missing of an experiment, and print its cells, which it returns.
+
+    after: called where some runs are stored before, and after every run that is stored. only: see `_chosen_runs`.
+    """
     from rich.console import Console
 
     from spie.paper.results import Results
@@ -137,12 +177,18 @@ def _run(e: "Experiment", seeds: int, store: "Store", on: str | None, address: s
     store.ask_for(e.key, seeds)
     finished = False
     while not finished:  # what follows from these runs is planned once they are stored
-        runs = e.planned(seeds, store)
+        planned = e.planned(seeds, store)
+        runs = _chosen_runs(e, planned, only)
         console.print(f"[bold]{e.key}[/]: {_plan(runs, store)}", highlight=False)
+        missing = {r.id for r in runs if r.id not in store}
+        if after is not None and len(missing) < len(runs):
+            after(store)
         with _progress(runs, store, console) as report:
             for r in execute(runs, store, on or e.on, address, report):
                 report(r, 1.0)
-        finished = len(e.planned(seeds, store)) == len(runs)
+                if after is not None and r.id in missing:
+                    after(store)
+        finished = len(e.planned(seeds, store)) == len(planned)
     found = Results(store)
     cells = [e.cell(*stored) for of_env in found.found(e.key).values() for stored in of_env.values()]
     if as_json:
@@ -150,9 +196,21 @@ def _run(e: "Experiment", seeds: int, store: "Store", on: str | None, address: s
             print(json.dumps(cell))
     elif cells:
         _print_cells(e, cells)
+    return cells
 
 
-def _check(keys: list[str], on: str | None, address: str | None) -> None:
+def _chosen_runs(e: "Experiment", runs: "list[Run]", only: "Sequence[str] | None") -> "list[Run]":
+    """Of the runs those of the named tasks, or of all where none is named, and of the named agents, likewise."""
+    tasks, agents, wanted = {r.env for r in runs}, {r.agent for r in runs}, set(only or ())
+    for name in wanted - tasks - agents:
+        raise unknown(f"task or agent of {e.name}", name, sorted(tasks | agents))
+    chosen = [r for r in runs if r.env in (tasks & wanted or tasks) and r.agent in (agents & wanted or agents)]
+    if runs and not chosen:
+        raise ValueError(f"no run of {e.name} is of {' and '.join(sorted(wanted))}; leave out one --only")
+    return chosen
+
+
+def _check(keys: list[str], on: str | None, address: str | None, only: "Sequence[str] | None" = None) -> None:
     """Run a random tenth of the runs that ship again, in a store that is forgotten, and say whether they come out."""
     import random
     import tempfile
@@ -173,7 +231,7 @@ def _check(keys: list[str], on: str | None, address: str | None) -> None:
             raise ValueError(f"nothing ships of {key}, so there is nothing to check; what ships: {there}")
         if file.stale:
             raise ValueError(f"what ships of {key} cannot be checked: {file.stale}; run it again with --ship")
-        runs = list(shipped.recorded_runs(file).values())
+        runs = _chosen_runs(file.experiment, list(shipped.recorded_runs(file).values()), only)
         tenth = random.sample(runs, -(-len(runs) // 10))
         with tempfile.TemporaryDirectory() as folder, Store(f"{folder}/check.db") as store:
             console.print(f"[bold]{key}[/] ({file.mark}), a random tenth: {_plan(tenth, store)}", highlight=False)
@@ -254,11 +312,13 @@ def _print_cells(experiment: "Experiment", cells: list[dict[str, Any]]) -> None:
     from spie.paper.contenders import label
     from spie.paper.sections import number
 
-    table = Table(title=f"{experiment.title} ({cells[0]['n']} seeds)", title_justify="left", box=None)
+    whats = " or ".join(dict.fromkeys(cell["measure"] for cell in cells))
+    title = f"{experiment.title}: {whats}, {cells[0]['n']} seeds"
+    table = Table(title=title, title_justify="left", box=None)
     for column in ("environment", "agent", "ours", "sd", "median", "paper", "verdict"):
         table.add_column(column, justify="right" if column in ("ours", "sd", "median", "paper") else "left")
     for cell in cells:
         names = ("mean", "sd", "median", "paper_mean")
         numbers = (number(cell[name], 0, thousands=",") for name in names)
-        table.add_row(cell["env"], label(cell["agent"], cell["variant"]), *numbers, cell["verdict"])
+        table.add_row(plain(cell["env"]), plain(label(cell["agent"], cell["variant"])), *numbers, cell["verdict"])
     Console().print(table)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spie.cli import completion
-from spie.cli.terminal import app
+from spie.cli.terminal import a_name, app, check_output
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from spie.page.plots import MapGroup
     from spie.spatial import Representations
     from spie.tasks.continuous import ContinuousTask
     from spie.tasks.mdp import MDP
@@ -46,17 +47,12 @@ PANELS: dict[str, tuple[str, bool, dict[str, Any]]] = {
 }
 DEFAULT_PANELS = ("maze", "M", "N", "F", "sr-r", "betweenness", "fiedler", "z")
 
+ENVIRONMENT_HELP = "A task of spie list: riverswim, mountain-car, a named map, ...; or a text file with a map."
+
 
 @app.command()
 def show(
-    environment: Annotated[
-        str,
-        typer.Argument(
-            metavar="MAP-OR-ENV",
-            help="A task of spie list: riverswim, mountain-car, a named map, ...; or a text file with a map.",
-            autocompletion=completion.task_names,
-        ),
-    ],
+    environment: Annotated[str, a_name("MAP-OR-ENV", ENVIRONMENT_HELP, completion.task_names)],
     task: Annotated[str | None, typer.Option(help="Of a map: explore (default), goal or moving-goal.")] = None,
     gamma: Annotated[float, typer.Option(help="Discount of M, F and N.")] = 0.95,
     of: Annotated[
@@ -67,8 +63,14 @@ def show(
         str, typer.Option(help=f"What to draw, separated by commas, or all: {', '.join(PANELS)}.")
     ] = ",".join(DEFAULT_PANELS),
     policy: Annotated[
-        str, typer.Option(help="random, or a .npy file with a policy or values of actions, [states, actions].")
+        str,
+        typer.Option(
+            help="random; an agent, which learns first: spie, sarsa-srr, ...; or a .npy file with a policy or values "
+            "of actions, [states, actions].",
+            autocompletion=completion.agent_names,
+        ),
     ] = "random",
+    steps: Annotated[int, typer.Option(help="How long the agent of --policy learns.")] = 10_000,
     bumps: Annotated[
         bool | None, typer.Option("--bumps/--no-bumps", help="Of a map: whether one can walk into a wall, and stay.")
     ] = None,
@@ -96,10 +98,11 @@ def show(
     wanted = _panels(panels)
     path = output or Path(f"{made.name}.png")
     plots.picture_format(path)
+    check_output(path)
     if os.path.exists(environment) and path.exists() and path.samefile(environment):
         raise ValueError(f"{path} is the map itself; choose another name for the picture with -o")
     if entry.kind == "table":
-        _show_table(made, gamma, of, wanted, policy, path)
+        _show_table(made, gamma, of, wanted, (policy, steps), path)
     else:
         _show_continuous(made, path)
     print(f"wrote {path}")
@@ -117,23 +120,45 @@ def _panels(text: str) -> list[str]:
     return names
 
 
-def _policy(name: str, mdp: "MDP") -> Any:
+def _policy(name: str, mdp: "MDP", steps: int) -> Any:
+    """The policy of a name: "random", or a table [S, A]; of an agent its Q after that many steps, seed 0."""
     import numpy as np
+
+    from spie.agents.base import Keep
+    from spie.agents.registry import AGENTS, agent
+    from spie.errors import check_whole
 
     if name == "random":
         return name
+    check_whole("--steps", steps, 1, 10**9)
+    if name in AGENTS:
+        return agent(name, mdp).run(mdp, steps, keep=Keep(matrices=("Q",))).Q[0]
     if not name.endswith(".npy") or not os.path.isfile(name):
-        raise ValueError(f'no policy "{name}"; give random, or a .npy file of numbers {[mdp.n_states, mdp.n_actions]}')
+        shape = [mdp.n_states, mdp.n_actions]
+        raise ValueError(f'no policy "{name}"; give random, an agent of spie list, or a .npy file of numbers {shape}')
     try:
         return np.asarray(np.load(name, allow_pickle=False), np.float64)
     except (ValueError, OSError, EOFError) as error:
         raise ValueError(f"{name} cannot be read as an array: {error}") from None
 
 
-def _show_table(mdp: "MDP", gamma: float, of: str | None, panels: list[str], policy: str, path: Path) -> None:
+def _values(name: str, table: Any, mdp: "MDP") -> "MapGroup":
+    """What the best action is worth in each state; nothing at an end."""
+    import numpy as np
+
+    from spie.page.plots import MapGroup
+
+    best = np.where(mdp.available, table, -np.inf).max(axis=1)
+    return MapGroup("value of the best action", {f"V of {name}": np.where(mdp.terminal[0], np.nan, best)})
+
+
+def _show_table(
+    mdp: "MDP", gamma: float, of: str | None, panels: list[str], policy: tuple[str, int], path: Path
+) -> None:
     """Draw an MDP, and on its states what M, F and N say of the state `of`."""
     from rich.console import Console
 
+    from spie.agents.registry import AGENTS
     from spie.page import plots
     from spie.page.plots.diagrams import is_small
     from spie.tasks.grids import middle
@@ -141,9 +166,10 @@ def _show_table(mdp: "MDP", gamma: float, of: str | None, panels: list[str], pol
 
     s = middle(mdp) if of is None else mdp.state(of)
     console = Console(highlight=False, markup=False, soft_wrap=True)
-    table = _policy(policy, mdp)
+    is_large = mdp.n_states > DENSE_STATES
+    table = "random" if is_large else _policy(policy[0], mdp, policy[1])
     _print_facts(mdp, mdp.transition(), console)
-    if mdp.n_states > DENSE_STATES:
+    if is_large:
         console.print(f"above {DENSE_STATES:,} states only the map is drawn; spie.sr_row_sums and sr_column_sums work")
         figure = plots.state_maps(mdp, {mdp.name: None})
     else:
@@ -151,6 +177,8 @@ def _show_table(mdp: "MDP", gamma: float, of: str | None, panels: list[str], pol
             console.print("solving for M and N, which may take half a minute")
         found = mdp.representations(table, gamma)
         groups = _groups(mdp, found, s, panels, console)
+        if policy[0] in AGENTS and policy[0] != "random":
+            groups.append(_values(policy[0], table, mdp))
         if is_small(mdp):
             figure = plots.state_maps(mdp, {title: v for group in groups for title, v in group.maps.items()}, of=s)
         else:

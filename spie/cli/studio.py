@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from spie.cli import completion
-from spie.cli.terminal import app
+from spie.cli.terminal import app, check_output
 
 
 @app.command()
@@ -28,10 +28,7 @@ def studio(
     from spie.studio.build import page
     from spie.tasks.registry import task
 
-    if output.is_dir():
-        raise ValueError(f"{output} is a folder; name the page itself, such as --out {output / 'studio.html'}")
-    if not output.absolute().parent.is_dir():
-        raise ValueError(f"there is no folder {output.parent}; make it first, or name another page with --out")
+    check_output(output)
     made = None if maze is None else task(maze, kind="table")
     write_whole(output, page(made))
     print(output.resolve())

@@ -1,8 +1,6 @@
 """`spie sweep` and `spie tune`: searches over settings."""
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,16 +12,19 @@ from spie.cli.terminal import (
     Backend,
     ResultsFile,
     Rewards,
+    a_name,
     app,
+    check_output,
     number,
     parse_assignments,
     parse_choices,
     parse_duration,
+    plain,
+    progress_bar,
 )
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from spie.search.select import Search
     from spie.search.sweep import SweepTable
 
 
@@ -31,11 +32,7 @@ if TYPE_CHECKING:
 def sweep(
     where: Annotated[
         str,
-        typer.Argument(
-            metavar="EXPERIMENT-OR-ENV",
-            help="An experiment, a task, a map or its file.",
-            autocompletion=completion.sweep_names,
-        ),
+        a_name("EXPERIMENT-OR-ENV", "An experiment, a task, a map or its file.", completion.sweep_names),
     ],
     values: Annotated[
         list[str] | None,
@@ -49,6 +46,7 @@ def sweep(
     top: Annotated[int, typer.Option(help="How many of the best settings are run again.")] = 5,
     confirm: Annotated[int, typer.Option(help="On how many fresh seeds; 0 for not at all.")] = 200,
     steps: Annotated[int | None, typer.Option(help="Length of a run (default: as in the paper).")] = None,
+    task: Annotated[str | None, typer.Option(help="Of a map: explore, goal, moving-goal or trials.")] = None,
     halving: Annotated[bool, typer.Option("--halving", help="Successive halving: few seeds for most.")] = False,
     budget: Annotated[str | None, typer.Option(help="Stop after 90s, 10m or 2h; run again to continue.")] = None,
     results: ResultsFile = None,
@@ -68,35 +66,38 @@ def sweep(
 
     for file in rewards or ():
         load_rewards(file)
+    if output is not None:
+        check_output(output)
     console = Console(stderr=True)
-    tried = searches(where, agent or [], parse_choices(values or []), steps)
+    options = {} if task is None else {"task": task}
+    tried = searches(where, agent or [], parse_choices(values or []), steps, options=options)
     seconds_left = None if budget is None else parse_duration(budget)
     n, seconds = size(tried, seeds)
     cost = f"at most {max(1, seconds):,.0f} s on this machine and some 2 s for each new kernel"
-    console.print(f"[bold]{where}[/]: {n:,} settings x {seeds} seeds, {cost}", highlight=False, soft_wrap=True)
+    console.print(f"[bold]{plain(where)}[/]: {n:,} settings x {seeds} seeds, {cost}", highlight=False, soft_wrap=True)
+    if task is None and (ignored := _ignored_goals(tried)):
+        said = f"goals or ends {ignored} of the map are ignored: all of it is explored; --task goal seeks them"
+        console.print(said, highlight=False, soft_wrap=True)
     try:
-        with _bar(console, "{task.percentage:3.0f} %") as progress:
+        with progress_bar(console, "{task.percentage:3.0f} %") as progress:
             table = run_sweep(
                 tried, Plan(seeds, top, confirm, halving, seconds_left, on, address, results, yes, progress)
             )
     except OutOfTime as stop:
-        console.print(f"unfinished: {stop}", highlight=False)
+        console.print(f"unfinished: {plain(stop)}", highlight=False)
         return
     if output is not None:
         table.write(output)
     _print_sweep(table, top)
 
 
-@contextmanager
-def _bar(console: "Console", text: str) -> "Iterator[Callable[[float, float], None]]":
-    """A bar on a terminal; gives what is to be told how much is done, and of how much."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+MEASURED = {"mean": "mean of the search", "confirmed_mean": "confirmed", "se": "± se", "confirmed_se": "± se"}
 
-    with Progress(
-        TextColumn(f"  {text}"), BarColumn(), TimeRemainingColumn(), console=console, transient=True
-    ) as progress:
-        bar = progress.add_task("")
-        yield lambda done, total: progress.update(bar, completed=done, total=total)
+
+def _ignored_goals(tried: "list[Search]") -> str:
+    from spie.tasks.grids import ignored_goals
+
+    return next((ignored_goals(one.task) for one in tried if one.task.kind == "table"), "")
 
 
 def _print_sweep(table: "SweepTable", top: int) -> None:
@@ -106,24 +107,34 @@ def _print_sweep(table: "SweepTable", top: int) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from spie.runs.user_code import source_of
+
     console = Console(width=None if sys.stdout.isatty() else 160)
-    headings = {"mean": "mean of the search", "confirmed_mean": "confirmed", "se": "± se", "confirmed_se": "± se"}
     for (env, agent), group in groupby(table.rows(), lambda row: (row["env"], row["agent"])):
         rows = list(group)
         names = [n for n in table if n not in ("env", "agent") and any(row[n] is not None for row in rows)]
-        shown = Table(title=f"{env}, {agent}: {table.measure}", title_justify="left", box=None)
+        varied = [n for n in names if n not in SCORES and len({row[n] for row in rows} - {None}) > 1]
+        what = f"; {', '.join(varied)} {'vary' if len(varied) > 1 else 'varies'}" if varied else ""
+        console.print(plain(f"{env}, {agent}: {table.measure}{what}"), highlight=False)
+        shown = Table(box=None)
         for name in names:
-            shown.add_column(headings.get(name, name), justify="right")
-        for row in rows[: max(1, top)]:
-            shown.add_row(*(_cell(name, row[name]) for name in names))
+            shown.add_column(MEASURED.get(name, name), justify="right")
+        best, own = rows[: max(1, top)], {str(row["reward"]) for row in rows if source_of(row.get("reward") or "")}
+        for reward in sorted(own - {str(row.get("reward")) for row in best}):  # the user's, however it did
+            best.append(next(row for row in rows if row["reward"] == reward))
+        for row in best:
+            shown.add_row(*(plain(_cell(name, row[name])) for name in names))
         console.print(shown)
-    Console(stderr=True).print(table.note, highlight=False, soft_wrap=True)
+    Console(stderr=True).print(plain(table.note), highlight=False, soft_wrap=True)
+
+
+SCORES = ("mean", "se", "seeds", "confirmed_mean", "confirmed_se")
 
 
 def _cell(name: str, value: Any) -> str:
     if value is None:
         return "-"
-    if name.endswith(("mean", "se")):
+    if name in MEASURED:
         return number(value)
     return f"{value:g}" if isinstance(value, float) else str(value)
 
@@ -132,11 +143,7 @@ def _cell(name: str, value: Any) -> str:
 def tune(
     agent: Annotated[
         str,
-        typer.Argument(
-            metavar="NAME",
-            help="An agent: linear-q-sf-pf, dqn-sf-pf, sarsa-srr, ...",
-            autocompletion=completion.agent_names,
-        ),
+        a_name("NAME", "An agent: linear-q-sf-pf, dqn-sf-pf, sarsa-srr, ...", completion.agent_names),
     ],
     settings: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings of the agent that are not tuned.")
@@ -166,9 +173,9 @@ def tune(
 
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     where = env or tuning.usual_task(agent)
-    console.print(f"[bold]{agent}[/] on {where}: {trials} trials of up to {seeds} seeds")
+    console.print(f"[bold]{plain(agent)}[/] on {plain(where)}: {trials} trials of up to {seeds} seeds")
     how: dict[str, Any] = {"seeds": seeds, "confirm": confirm, "steps": steps, "episodes": episodes, "journal": journal}
-    with _bar(console, "{task.completed}/{task.total}") as progress:
+    with progress_bar(console, "{task.completed}/{task.total}") as progress:
         found = tuning.tune(agent, where, trials, **how, progress=progress, **parse_assignments(settings or []))
     best, mean, se, untuned, untuned_se = map(
         number, (found.searched, found.mean, found.se, found.default_mean, found.default_se)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shlex
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,24 +10,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spie.cli import completion
-from spie.cli.terminal import ResultsFile, app, duration, error_console, parse_assignments
+from spie.cli.terminal import (
+    CONTINUES,
+    ResultsFile,
+    a_name,
+    app,
+    check_output,
+    duration,
+    error_console,
+    parse_assignments,
+    progress_bar,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import Console
 
+ENVIRONMENT_HELP = "A game, four-rooms, deep-sea-10, a map, or a Gymnasium id with images."
+
 
 @app.command()
 def train(
-    environment: Annotated[
-        str,
-        typer.Argument(
-            metavar="ENV",
-            help="A game, four-rooms, deep-sea-10, a map, or a Gymnasium id with images.",
-            autocompletion=completion.image_task_names,
-        ),
-    ],
+    environment: Annotated[str, a_name("ENV", ENVIRONMENT_HELP, completion.image_task_names)],
     assignments: Annotated[
         list[str] | None,
         typer.Argument(metavar="KEY=VALUE", help="Settings of the agent or options of the environment."),
@@ -50,7 +56,7 @@ def train(
     """Train a deep agent; stop it as you like, spie resume goes on."""
     import re
 
-    from spie.agents.dqn import cost, folder
+    from spie.agents.dqn import folder
     from spie.agents.dqn.agent import as_dqn, need_torch
     from spie.agents.dqn.settings import steps_of
     from spie.agents.registry import agent as named
@@ -67,14 +73,16 @@ def train(
     need_torch()
     console = error_console()
     console.print(f"{environment}: {agent} ({made.preset}), {n:,} steps, seed {seed}, into {path}")
-    needed = cost.measured_cost(made, task, n, made.usual_threads)
-    console.print(
-        f"needs {needed.bytes / 1e9:.2f} GB of memory and about {duration(needed.seconds)} here; Ctrl-C saves and stops"
-    )
     from spie.agents.dqn import session as training  # loads torch
 
+    def announce(needed: int) -> None:
+        usual = duration(n * made.seconds_per_step(task))
+        console.print(f"needs {needed / 1e9:.2f} GB of memory and roughly {usual} on one core; Ctrl-C saves and stops")
+
+    CONTINUES.append(shlex.join(["spie", "resume", str(path)]))
     with _watch(console) as progress:
-        where = {"threads": made.usual_threads, "progress": progress, "recipe": (environment, options)}
+        recipe = (environment, options)
+        where = {"threads": made.usual_threads, "progress": progress, "announce": announce, "recipe": recipe}
         trace = training.train(made, task, n, seed, path, **where)
     _finish(path, trace, results, console)
 
@@ -101,9 +109,11 @@ def _split(values: "dict[str, Any]", agent: str, environment: str) -> "tuple[dic
 
 @app.command()
 def resume(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run.")], results: ResultsFile = None
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run.")],
+    steps: Annotated[int | None, typer.Option(help="In all, to make a run longer, also one that is finished.")] = None,
+    results: ResultsFile = None,
 ) -> None:
-    """Go on with a run that was stopped, or killed, as if nothing had happened."""
+    """Go on with a run that was stopped, or killed, as if nothing had happened; or make it longer."""
     from spie.agents.dqn.agent import need_torch
 
     need_torch()
@@ -111,7 +121,7 @@ def resume(
 
     console = error_console()
     with _watch(console) as progress:
-        trace = training.resume(folder, progress=progress, warn=console.print)
+        trace = training.resume(folder, steps=steps, progress=progress, warn=console.print)
     _finish(folder, trace, results, console)
 
 
@@ -155,18 +165,24 @@ def play(
     from spie.page import plots
 
     plots.check_film(output)
+    check_output(output)
     need_torch()
     from spie.agents.dqn import session as training
 
-    taken = training.played_episode(folder, epsilon, steps, error_console().print)
-    plots.film(
-        [step.frame for step in taken],
-        [step.q for step in taken],
-        [step.action for step in taken],
-        [step.bonus for step in taken],
-        [step.predicted for step in taken],
-        output,
-    )
+    console = error_console()
+    console.print(f"{folder}: an episode, at most {steps:,} steps, into {output}")
+    with progress_bar(console, "{task.percentage:3.0f} %") as progress:
+        taken = training.played_episode(folder, epsilon, steps, console.print, lambda t: progress(t, 2 * steps))
+        n = len(taken)
+        plots.film(
+            [step.frame for step in taken],
+            [step.q for step in taken],
+            [step.action for step in taken],
+            [step.bonus for step in taken],
+            [step.predicted for step in taken],
+            output,
+            lambda t: progress(n + t, 2 * n),
+        )
     print(f"wrote {output}: {len(taken)} steps, reward {sum(step.reward for step in taken):,.2f}")
 
 

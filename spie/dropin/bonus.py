@@ -1,8 +1,8 @@
 """A bonus: an intrinsic reward that learns from the steps of environments, whoever takes them.
 
-What can be counted (a Discrete observation) gets tables, what cannot (a Box, or whatever `features` can read) gets
-features. A `Bonus` is all of a wrapper but the environment: the `IntrinsicReward` of Gymnasium and that of
-Stable-Baselines3 feed it with steps.
+What can be counted (a Discrete observation, a few small ones together) gets tables, what cannot (a Box, a Dict, or
+whatever `features` can read) gets features. A `Bonus` is all of a wrapper but the environment: the `IntrinsicReward`
+of Gymnasium and that of Stable-Baselines3 feed it with steps.
 """
 
 import dataclasses
@@ -10,56 +10,20 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from spie.agents.base import pr_rates
-from spie.dropin.learners import BonusLearner, DistillationLearner, FeatureLearner, Rates, TableLearner
-from spie.dropin.observations import reader
-from spie.dropin.teacher import NAMES, TEACHER, TeacherLearner
+from spie.dropin.episodes import Episodic, Product
+from spie.dropin.known import ETD, Watched, reward_and_learners
+from spie.dropin.learners import BonusLearner, FeatureLearner
+from spie.dropin.scale import Account, AutoBeta
+from spie.dropin.settings import SINCE_0_1, Beta, Ends, Settings
 from spie.files import content_hash, write_whole
-from spie.rewards import Reward, get_reward
 
 Array = NDArray[Any]
-RND = Reward("rnd", lambda prediction_error: prediction_error, ("prediction_error",))
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What an IntrinsicReward may be told; M, F and N learn as those of `Sarsa` do."""
-
-    reward: str
-    beta: float = 1.0  # scale of the intrinsic reward
-    eta: float = 0.1  # learning rate of M, F and psi
-    gamma_sr: float = 0.95  # discount of M, F and psi
-    eta_pr: float | None = None  # learning rate of N and xi; None: eta
-    gamma_pr: float | None = None  # discount of N and xi; None: gamma_sr
-    replace: bool = False  # pure exploration: the environment's reward is left out
-    normalise: bool = False  # divide the intrinsic reward by its root mean square so far
-    anneal: int | None = None  # beta falls to 0 within this many steps, counted over all environments
-
-    def __post_init__(self) -> None:
-        if self.reward in NAMES:
-            object.__setattr__(self, "replace", True)  # a teacher's pay has the environment's reward in it
-        if not math.isfinite(self.beta):
-            raise ValueError(f"IntrinsicReward: beta must be a finite number, not {self.beta}")
-        for name, rate in {"eta": self.eta, "eta_pr": self.eta_pr}.items():
-            if rate is not None and not 0 < rate <= 1:
-                raise ValueError(f"IntrinsicReward: {name} must lie in (0, 1], not {rate}")
-        for name, gamma in {"gamma_sr": self.gamma_sr, "gamma_pr": self.gamma_pr}.items():
-            if gamma is not None and not 0 <= gamma < 1:
-                raise ValueError(f"IntrinsicReward: {name} must lie in [0, 1), not {gamma}")
-        if self.anneal is not None and self.anneal < 1:
-            raise ValueError(f"IntrinsicReward: anneal must be a number of steps, 1 or more, not {self.anneal}")
-
-    @property
-    def rates(self) -> Rates:
-        """What the learner takes of it."""
-        return Rates(self.eta, self.gamma_sr, *pr_rates(self))
 
 
 class Bonus:
@@ -69,6 +33,7 @@ class Bonus:
     features: a function of an observation that returns numbers; default: random Fourier features of a low-dimensional
         Box, a fixed random convolution of an image.
     learn: False leaves everything as it is; what a step pays is then the same whenever it is taken.
+    policy: see `follow`.
     """
 
     def __init__(
@@ -80,19 +45,39 @@ class Bonus:
         settings: Settings,
         features: Callable[[Any], Any] | None = None,
         learn: bool = True,
+        policy: Callable[[Any], Any] | None = None,
     ) -> None:
         self.env, self.settings, self.features, self.learn = env, settings, features, learn
         self.discrete_actions = isinstance(action_space, gym.spaces.Discrete)
         self.first_action = int(action_space.start) if isinstance(action_space, gym.spaces.Discrete) else 0
-        n_actions = int(action_space.n) if isinstance(action_space, gym.spaces.Discrete) else 1
-        self.reward, self.learner = _reward_and_learner(
-            env, observation_space, n_actions, settings, features, self.discrete_actions
-        )
+        n_actions = int(action_space.n) if isinstance(action_space, gym.spaces.Discrete) else None
+        self.auto = AutoBeta(settings.reward_scale) if settings.beta == "auto" else None
+        watched = Watched(env, observation_space, n_actions, n, features)
+        self.reward, self.learners = reward_and_learners(watched, settings, lambda: self._full_beta)
+        self.learner = self.learners[0]  # for what is the same for all copies of the environment
         self.states: list[Any] = [None] * n
         self.steps = 0  # of all environments, that were learned from
         self.sum_of_squares = 0.0  # of their intrinsic rewards
-        self.beta = settings.beta  # at the last step
+        self.beta = self._full_beta  # at the last step
+        self.sum_of_bonuses = 0.0  # where ends are neutral: of the steps that were learned from
+        self.account: Account | None = None  # notes what is paid, where one is given
         self.raw = [0.0] * n  # the reward's own numbers at the last step, before they are scaled
+        self.paid = [0.0] * n  # what was multiplied with beta there
+        if policy is not None:
+            self.follow(policy)
+
+    def follow(self, policy: Callable[[Any], Any]) -> None:
+        """From now on psi looks ahead by this policy instead of the mean over all actions.
+
+        policy: a function of an observation that returns the chances with which the agent takes each action there.
+        """
+        learner = _lasting(self.learner)
+        if not isinstance(learner, FeatureLearner) or "psi_norm" not in self.reward.needs:
+            why = f"{self.settings.reward} does not look ahead by features of actions"
+            raise ValueError(f"{self.env}: policy= has no use here, because {why}; leave it out")
+        if not self.discrete_actions:
+            raise ValueError(f"{self.env}: policy= needs actions that can be counted (Discrete); leave it out")
+        learner.policy = policy  # every copy's observations are encoded by the first learner
 
     def encode(self, observation: Any) -> Any:
         try:
@@ -110,25 +95,24 @@ class Bonus:
         """Environment i begins an episode in s."""
         self.states[i] = s
         if self.learn:
-            self.learner.begin(s)
+            self.learners[i].begin(s)
 
     def step(self, i: int, action: Any, s_next: Any, terminated: bool, r: float = 0.0) -> float:
         """r_int of a step of environment i, as it is multiplied with beta; r: the environment's own reward."""
-        s = self.states[i]
-        if s is None:
-            raise ValueError(f"{self.env}: no episode is under way; call reset() first")
-        self._anneal()
+        if (s := self.states[i]) is None:
+            self.refuse_without_reset()
+        share = self._share_of_beta
         if self.learn:
-            values = self.learner.step(s, self.action(action), s_next, 0.0 if terminated else 1.0, r)
+            values = self.learners[i].step(s, self.action(action), s_next, 0.0 if terminated else 1.0, r)
             self.steps += 1
         else:
-            values = self.learner.query(s, self.action(action), s_next)
-        raw = self._pay(i, s_next, values)
-        if not self.settings.normalise:
-            return raw
-        if self.learn:
-            self.sum_of_squares += raw**2
-        return raw / self.rms
+            values = self.learners[i].query(s, self.action(action), s_next, 0.0 if terminated else 1.0)
+        return self._scaled([i], [self._pay(i, s_next, values)], [terminated], [r], share)[0]
+
+    def refuse_without_reset(self) -> NoReturn:
+        """Where a step is taken after the end of an episode, or before the first."""
+        above = "; a wrapper that resets by itself belongs above this one" if self.knows_episodes else ""
+        raise ValueError(f"{self.env}: no episode is under way; call reset() first{above}")
 
     def steps_of(
         self,
@@ -146,21 +130,61 @@ class Bonus:
             return []
         if len(envs) == 1:
             return [self.step(envs[0], actions[0], next_states[0], terminated[0], rewards[0])]
-        self._anneal()
+        share = self._share_of_beta
         steps = [
             (self.states[i], self.action(action), s_next, 0.0 if ends else 1.0, r)
             for i, action, s_next, ends, r in zip(envs, actions, next_states, terminated, rewards, strict=True)
         ]
-        if self.learn:
-            self.learner.learn(steps)
-            self.steps += len(steps)
-        query = self.learner.query_learned if self.learn else self.learner.query
-        raw = [self._pay(i, s_next, query(s, a, s_next)) for i, (s, a, s_next, *_) in zip(envs, steps, strict=True)]
-        if not self.settings.normalise:
-            return raw
-        if self.learn:
-            self.sum_of_squares += math.fsum(number**2 for number in raw)
-        return [number / self.rms for number in raw]
+        raw = [
+            self._pay(i, step[2], values)
+            for i, step, values in zip(envs, steps, self._values(envs, steps), strict=True)
+        ]
+        return self._scaled(envs, raw, terminated, rewards, share)
+
+    def _values(self, envs: Sequence[int], steps: list[tuple[Any, int, Any, float, float]]) -> list[list[float]]:
+        """The quantities of steps side by side, each of an environment."""
+        learners = [self.learners[i] for i in envs]
+        if not self.learn:
+            return [learner.query(*step[:4]) for learner, step in zip(learners, steps, strict=True)]
+        self.steps += len(steps)
+        if self.settings.episodic:  # there is nothing that they share
+            return [learner.step(*step) for learner, step in zip(learners, steps, strict=True)]
+        self.learner.learn(steps)
+        return [learner.query_learned(*step[:4]) for learner, step in zip(learners, steps, strict=True)]
+
+    def _scaled(
+        self,
+        envs: Sequence[int],
+        raw: list[float],
+        terminated: Sequence[bool],
+        rewards: Sequence[float],
+        share: float,
+    ) -> list[float]:
+        """r_int of steps side by side, as each is multiplied with beta, which is set here."""
+        settings = self.settings
+        if settings.normalise:
+            if self.learn:
+                self.sum_of_squares += math.fsum(number**2 for number in raw)
+            raw = [number / self.rms for number in raw]
+        if self.auto is not None and self.learn:
+            self.auto.observe(rewards, raw)
+        self.beta = share * self._full_beta
+        if settings.ends == "neutral":
+            if self.learn:
+                self.sum_of_bonuses += math.fsum(raw)
+            end = self.pay_of_an_end
+            raw = [number + end if ends else number for number, ends in zip(raw, terminated, strict=True)]
+        for i, number in zip(envs, raw, strict=True):
+            self.paid[i] = number
+        return raw
+
+    @property
+    def pay_of_an_end(self) -> float:
+        """gamma / (1 - gamma) times the mean bonus so far: what an agent would get that stayed there for ever."""
+        gamma, n = self.settings.gamma, self.steps
+        if self.settings.ends != "neutral" or gamma is None or not n:
+            return 0.0
+        return gamma / (1 - gamma) * self.sum_of_bonuses / n
 
     def _pay(self, i: int, s_next: Any, values: Sequence[float]) -> float:
         """r_int from the quantities of a step of environment i, which is now in s_next."""
@@ -176,16 +200,24 @@ class Bonus:
 
     @property
     def told(self) -> dict[str, Any]:
-        """What `info` says of each step beside the numbers, where the environment's reward is not what is paid."""
-        return {"reward_replaced_by": self.reward.name} if self.settings.replace else {}
+        """What `info` says of each step beside the rewards: who replaced them, and a beta that is set on the way."""
+        replaced = {"reward_replaced_by": self.reward.name} if self.settings.replace else {}
+        return replaced if self.auto is None else replaced | {"beta": self.beta}
 
     def action(self, action: Any) -> int:
         """The number of an action; 0 where they cannot be counted."""
         return int(action) - self.first_action if self.discrete_actions else 0
 
-    def _anneal(self) -> None:
-        if self.settings.anneal is not None:
-            self.beta = self.settings.beta * max(0.0, 1 - self.steps / self.settings.anneal)
+    @property
+    def _full_beta(self) -> float:
+        """Before it is annealed."""
+        beta = self.settings.beta if self.auto is None else self.auto.beta
+        return float(beta)
+
+    @property
+    def _share_of_beta(self) -> float:
+        """What annealing leaves of it."""
+        return 1.0 if self.settings.anneal is None else max(0.0, 1 - self.steps / self.settings.anneal)
 
     @property
     def rms(self) -> float:
@@ -196,16 +228,36 @@ class Bonus:
         """What the agent is paid."""
         if not math.isfinite(r):
             raise ValueError(f"{self.env}: the environment's own reward is {r} at step {self.steps}")
-        return self.beta * r_int if self.settings.replace else r + self.beta * r_int
+        paid = self.beta * r_int
+        if self.account is not None:
+            self.account.note(r, paid)
+        return paid if self.settings.replace else r + paid
 
-    def query(self, observations: Any, actions: Any, next_observations: Any) -> NDArray[np.float64]:
-        """beta r_int of n steps from anywhere, as of now and without learning [n]."""
-        values = self.learner.query_all(observations, [self.action(action) for action in actions], next_observations)
+    @property
+    def knows_episodes(self) -> bool:
+        """Whether what a step pays depends on the episode that it is part of, which no buffer of steps can tell."""
+        return self.settings.episodic or self.settings.reward == ETD or self.settings.times is not None
+
+    @property
+    def coverage(self) -> float:
+        """Share of the states that were visited, in this episode where all is forgotten; NaN where none is counted."""
+        return math.fsum(learner.coverage for learner in self.learners) / len(self.learners)
+
+    def query(
+        self, observations: Any, actions: Any, next_observations: Any, terminated: Any = False
+    ) -> NDArray[np.float64]:
+        """beta r_int of n steps from anywhere, as of now and without learning [n]; terminated [n]: which ended."""
+        if self.knows_episodes:
+            raise ValueError(f'{self.env}: "{self.reward.name}" pays by the episode; it has no word on steps of others')
+        taken = [self.action(action) for action in actions]
+        discounts = 1.0 - np.broadcast_to(np.asarray(terminated, np.float64), len(taken))
+        values = self.learner.query_all(observations, taken, next_observations, discounts.tolist())
         raw = np.array([self.reward.function(*value) for value in values], np.float64)
         if not np.isfinite(raw).all():
             i = int(np.argmin(np.isfinite(raw)))
             self._refuse(None, raw[i], values[i])
-        return self.beta * (raw / self.rms if self.settings.normalise else raw)
+        scaled = raw / self.rms if self.settings.normalise else raw
+        return np.asarray(self.beta * (scaled + self.pay_of_an_end * np.asarray(terminated)))
 
     def _refuse(self, i: int | None, raw: float, values: Sequence[float]) -> NoReturn:
         where = "" if i is None or len(self.states) == 1 else f", environment {i}"
@@ -215,32 +267,52 @@ class Bonus:
     def state_dict(self) -> dict[str, Any]:
         """All that it needs to go on from here: plain settings and copies of arrays."""
         arrays = self.learner.state() | self.learner.pack(self.states)
+        if self.knows_episodes:
+            for i, learner in enumerate(self.learners[1:], 1):
+                arrays |= {f"{i}/{name}": array for name, array in learner.state().items()}
         arrays |= {"steps": np.array(self.steps), "sum_of_squares": np.array(self.sum_of_squares)}
+        if self.auto is not None:
+            arrays |= self.auto.arrays()
+        if self.settings.ends == "neutral":
+            arrays |= {"sum_of_bonuses": np.array(self.sum_of_bonuses)}
         settings = dataclasses.asdict(self.settings) | {"learner": self.learner.name}
         return {"settings": settings, "arrays": {name: array.copy() for name, array in arrays.items()}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from where `state_dict` was taken, by an equal Bonus."""
         mine = self.state_dict()
+        theirs = SINCE_0_1 | state["settings"]
         for name, value in mine["settings"].items():
-            if state["settings"].get(name) != value:
+            if theirs.get(name) != value:
                 raise ValueError(
-                    f"{self.env}: the state was saved with {name} = {state['settings'].get(name)}, "
+                    f"{self.env}: the state was saved with {name} = {theirs.get(name)}, "
                     f"but this wrapper has {name} = {value}; build it as the saved one"
                 )
         arrays: dict[str, Array] = state["arrays"]
         for name, array in mine["arrays"].items():
-            if name.startswith(self.learner.growing):
+            if name.rpartition("/")[2].startswith(self.learner.growing):
                 continue
-            if name not in arrays or array.shape != arrays[name].shape:
-                found = list(arrays[name].shape) if name in arrays else "missing"
+            if name not in arrays:  # the learner is the same: an older one, which knew less
+                older = f'an older spie, whose "{self.settings.reward}" learned otherwise'
                 raise ValueError(
-                    f"{self.env}: {name} of the saved state is {found}, not {list(array.shape)}; "
+                    f"{self.env}: the saved state has no {name}: it is of {older}; learn again from nothing"
+                )
+            if array.shape != arrays[name].shape:
+                raise ValueError(
+                    f"{self.env}: {name} of the saved state is {list(arrays[name].shape)}, not {list(array.shape)}; "
                     "it belongs to another environment, or to another number of them"
                 )
         self.learner.load(arrays)
+        if self.knows_episodes:
+            for i, learner in enumerate(self.learners[1:], 1):
+                of = f"{i}/"
+                learner.load({k.removeprefix(of): array for k, array in arrays.items() if k.startswith(of)})
         self.states = self.learner.unpack(arrays)
         self.steps, self.sum_of_squares = int(arrays["steps"]), float(arrays["sum_of_squares"])
+        if self.auto is not None:
+            self.auto.load(arrays)
+        if self.settings.ends == "neutral":
+            self.sum_of_bonuses = float(arrays["sum_of_bonuses"])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file: safetensors, the settings as JSON in its header. Whole, or not at all."""
@@ -269,37 +341,18 @@ class Bonus:
         self.load_state_dict({"settings": settings, "arrays": arrays})
 
 
+def _lasting(learner: BonusLearner[Any]) -> BonusLearner[Any]:
+    """The learner on the observations themselves, without what is of episodes."""
+    if isinstance(learner, Product):
+        return _lasting(learner.lasting)
+    return _lasting(learner.inner) if isinstance(learner, Episodic) else learner
+
+
 def _hash(settings: str, arrays: Mapping[str, Array]) -> str:
     """Of all that a file holds."""
     found = sorted(arrays.items())
     layout = (f"{name} {array.dtype.str} {array.shape}" for name, array in found)
     return content_hash((settings, *layout), b"".join(array.tobytes() for _, array in found)).hex()
-
-
-def _reward_and_learner(
-    env: str,
-    space: gym.Space[Any],
-    n_actions: int,
-    settings: Settings,
-    features: Callable[[Any], Any] | None,
-    discrete_actions: bool,
-) -> tuple[Reward, BonusLearner[Any]]:
-    """A reward by name, and what learns for it from observations of a space."""
-    if settings.reward == RND.name:
-        return RND, DistillationLearner(space, features)
-    if settings.reward in NAMES:
-        if features is not None or not isinstance(space, gym.spaces.Discrete) or not discrete_actions:
-            raise ValueError(
-                f'{env}: "{settings.reward}" needs observations and actions that can be counted (Discrete) as yet; use '
-                "sf-pf, count or rnd"
-            )
-        return TEACHER, TeacherLearner(space, n_actions)
-    if features is None and isinstance(space, gym.spaces.Discrete):
-        reward = get_reward(settings.reward, on="tables")
-        return reward, TableLearner(space, reward.needs, settings.rates)
-    observations = reader(env, space, features)
-    reward = get_reward(settings.reward, on="features")
-    return reward, FeatureLearner(observations, n_actions, reward.needs, settings.rates)
 
 
 def env_name(env: Any) -> str:
@@ -320,7 +373,7 @@ class WithBonus:
         self,
         env: Any,
         reward: str,
-        beta: float = Settings.beta,
+        beta: Beta = Settings.beta,
         *,
         eta: float = Settings.eta,
         gamma_sr: float = Settings.gamma_sr,
@@ -329,12 +382,26 @@ class WithBonus:
         replace: bool = Settings.replace,
         normalise: bool = Settings.normalise,
         anneal: int | None = Settings.anneal,
+        reward_scale: float | None = Settings.reward_scale,
+        ends: Ends = Settings.ends,
+        gamma: float | None = Settings.gamma,
+        episodic: bool = Settings.episodic,
+        times: str | None = Settings.times,
         features: Callable[[Any], Any] | None = None,
         learn: bool = True,
+        policy: Callable[[Any], Any] | None = None,
+        normalize: bool = False,
     ) -> None:
-        super().__init__(env)  # type: ignore[call-arg]  # of the wrapper that comes next
-        settings = Settings(reward, beta, eta, gamma_sr, eta_pr, gamma_pr, replace, normalise, anneal)
-        self.bonus = Bonus(env_name(env), *self._spaces(), settings, features, learn)
+        super().__init__(self._accepted(env))  # type: ignore[call-arg]  # of the wrapper that comes next
+        of_learning = (eta, gamma_sr, eta_pr, gamma_pr)
+        of_ends: Any = (ends, gamma, episodic, times)
+        settings = Settings(reward, beta, *of_learning, replace, normalise or normalize, anneal, reward_scale, *of_ends)
+        self.bonus = Bonus(env_name(env), *self._spaces(), settings, features, learn, policy)
+
+    @staticmethod
+    def _accepted(env: Any) -> Any:
+        """The environment, refused or changed where a bonus above it would not do what is meant."""
+        return env
 
     def _spaces(self) -> tuple[gym.Space[Any], gym.Space[Any], int]:
         """Observation and action space of one environment, and how many there are."""

@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
@@ -14,10 +15,15 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from numpy.typing import NDArray
 
-from spie.dropin.bonus import RND, Bonus, Settings, env_name
+from spie.dropin.bonus import Bonus, env_name
 from spie.dropin.gymnasium import IntrinsicReward, VectorIntrinsicReward
+from spie.dropin.known import OURS, bonus_names
+from spie.dropin.scale import AverageReward
+from spie.dropin.settings import Beta, Settings
+from spie.dropin.teacher import NAMES as TEACHERS
+from spie.errors import unknown
 from spie.representations import fr, pr, sr, stationary
-from spie.rewards import get_reward, quantities
+from spie.rewards import REWARDS, get_reward, quantities
 from spie.tasks import grid
 from spie.tasks.mdp import MDP, MDPEnv
 
@@ -25,7 +31,7 @@ STREAMS = 4  # environments that a recording is dealt out to
 EDGE_STEPS = 300
 MANY = 1e12  # visits to a state "in the end"
 NEARLY = 0.01  # below this share of its size at first, a spread counts as none
-LARGE = 100.0  # a size that drowns rewards of about 1
+OUTWEIGHS = 10.0  # a bonus that is larger than the average reward by this factor
 
 Played: TypeAlias = tuple[Any, Any, bool]  # action, next state, whether it terminated
 Verdict: TypeAlias = tuple[str, str]  # "ok" or "note", and what was found
@@ -44,7 +50,7 @@ class Recording:
     """What a uniform random policy met in an environment."""
 
     episodes: list[tuple[Any, list[Played]]]  # the first state, and the steps from there
-    extrinsic: NDArray[np.float64]  # rewards of the environment itself, one a step
+    extrinsic: NDArray[np.float64]  # rewards of the environment itself, one per step
 
     @property
     def n_steps(self) -> int:
@@ -80,22 +86,46 @@ class CheckedReward:
         """The bonuses of the recording [steps], before any scaling."""
         return replay(self.fresh(), self.recording)
 
+    @functools.cached_property
+    def paid(self) -> tuple[NDArray[np.float64], float]:
+        """What the recording pays [steps], beta in it, annealing apart; and the last beta."""
+        bonus, paid, rewards = self.fresh(), [], iter(self.recording.extrinsic.tolist())
+        for first, played in self.recording.episodes:
+            bonus.begin(0, first)
+            for action, s_next, ends in played:
+                r_int = bonus.step(0, action, s_next, ends, next(rewards))
+                paid.append(bonus.beta * r_int)
+        return np.array(paid), bonus.beta
+
+
+class Findings(list[Finding]):
+    """What a check found; it was printed, so it shows itself in one line."""
+
+    def __repr__(self) -> str:
+        counts = Counter(finding.verdict for finding in self)
+        return f"{len(self)} findings: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}"
+
 
 def check_reward(
-    reward: str | IntrinsicReward, env: gym.Env[Any, Any] | None = None, steps: int = 2000, seed: int = 0
-) -> list[Finding]:
+    reward: str | IntrinsicReward,
+    env: gym.Env[Any, Any] | None = None,
+    steps: int = 2000,
+    seed: int = 0,
+    beta: Beta = Settings.beta,
+) -> Findings:
     """Check an intrinsic reward by name, or a wrapper with its settings, on an environment; print what was found.
 
+    beta: where a name is checked; "auto" as in IntrinsicReward.
     env: by default the wrapper's own; for a name a maze of two rooms, or MountainCar where the reward needs features.
     Raises ValueError where the reward is at fault; a note is worth knowing and no fault. Nothing learns but copies.
     """
     if steps < 1:
         raise ValueError(f"check_reward: steps must be 1 or more, not {steps}")
     if isinstance(reward, str):
-        checked = CheckedReward(env or _usual_env(reward), Settings(reward), None, steps, seed)
+        checked = CheckedReward(env or _usual_env(reward), Settings(reward, beta), None, steps, seed)
     else:
         checked = CheckedReward(env or reward.env, reward.bonus.settings, reward.bonus.features, steps, seed)
-    findings: list[Finding] = []
+    findings = Findings()
     for check, verdicts in CHECKS.items():
         try:
             findings += [Finding(check, *verdict) for verdict in verdicts(checked)]
@@ -111,7 +141,9 @@ def check_reward(
 
 
 def _usual_env(reward: str) -> gym.Env[Any, Any]:
-    on_tables = reward != RND.name and get_reward(reward).on_tables
+    if reward not in REWARDS and reward not in OURS:
+        raise unknown("intrinsic reward", reward, bonus_names())
+    on_tables = reward in TEACHERS or (reward in REWARDS and get_reward(reward).on_episodes)
     return MDPEnv(grid("cluster-simple"), max_steps=500) if on_tables else gym.make("MountainCar-v0")
 
 
@@ -242,22 +274,34 @@ def _given(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
 
 
 def _scale(checked: CheckedReward) -> Iterator[Verdict]:
-    raw, settings = checked.raw, checked.settings
-    size = float(np.sqrt(np.mean(raw**2)))
-    found = f"root mean square {size:.3g}, from {raw.min():.3g} to {raw.max():.3g}; times beta {settings.beta:g}"
-    paid = abs(settings.beta) * size * (1 if not settings.normalise else 1 / max(size, 1e-300))
-    largest = float(np.abs(checked.recording.extrinsic).max())
-    is_large = paid > LARGE * max(largest, 1.0)
-    cure = f"; that is {paid:.3g} a step, against {largest:.3g} of the environment: lower beta, or normalise=True"
-    yield "note" if is_large else "ok", found + cure * is_large
+    """The bonus beside the environment's own reward: how large each is, and how often the bonus is the larger."""
+    raw, own = checked.raw, checked.recording.extrinsic
+    paid, beta = checked.paid
+    size, of_bonus = (float(np.sqrt(np.mean(x**2))) for x in (raw, paid))
+    said = f"beta {beta:.3g}" + (" (auto)" if checked.settings.beta == "auto" else "")
+    found = f"root mean square {size:.3g}, from {raw.min():.3g} to {raw.max():.3g}; times {said}"
+    average = AverageReward()
+    for r in own.tolist():
+        average.observe([r])
+    if not own.any():
+        yield "ok", f"{found}: {of_bonus:.3g} a step, and no reward of the environment was seen to compare it with"
+        return
+    share = float((np.abs(paid) > np.abs(own)).mean())
+    found += f": {of_bonus:.3g} a step, against {average.scale:.3g} of the environment; larger on {share:.0%} of steps"
+    outweighs = of_bonus > OUTWEIGHS * average.scale and not checked.settings.replace
+    yield "note" if outweighs else "ok", found + '; it outweighs the reward: lower beta, or beta="auto"' * outweighs
 
 
 def _sign(checked: CheckedReward) -> Iterator[Verdict]:
     raw = checked.raw
+    ended = sum(played[-1][2] for _, played in checked.recording.episodes if played)
+    neutral = checked.settings.ends == "neutral"
     if raw.any() and raw.max() <= 0:
-        yield "note", "never positive: Q = 0 is optimistic for it, and an agent that can end an episode early may do so"
+        pays = '; it pays for ending an episode: ends="neutral" does not' if ended and not neutral else ""
+        yield "note", f"never positive: Q = 0 is optimistic for it, and an agent may end an episode early{pays}"
     elif raw.any() and raw.min() >= 0:
-        yield "note", "never negative: an agent gains by not ending an episode"
+        pays = '; ends="neutral" makes up for it' if ended and not neutral else ""
+        yield "note", f"never negative: an agent gains by not ending an episode{pays}"
 
 
 def _terms(checked: CheckedReward) -> Iterator[Verdict]:
@@ -335,7 +379,7 @@ def _exact(env: gym.Env[Any, Any], bonus: Bonus) -> NDArray[np.float64] | None:
     s, s_next = np.nonzero((P > 0) & ~ends[:, None])
     try:
         M, F, visits = sr(P, rates.gamma_sr, terminal), fr(P, rates.gamma_sr, terminal), MANY * stationary(P)
-        N = pr(P, rates.gamma_pr, terminal) if any(need.startswith("N_") for need in bonus.reward.needs) else None
+        N = pr(P, rates.gamma_pr, terminal) if "N" in bonus.reward.matrices else None
     except ValueError:  # no unique or no positive stationary distribution
         return None
     of = quantities(M, F, N, visits, s, s_next)
@@ -356,7 +400,7 @@ def _speed(checked: CheckedReward) -> Iterator[Verdict]:
         begin = time.process_time()
         replay(bonus, checked.recording)
         best = min(best, time.process_time() - begin)
-    yield "ok", f"{1e6 * best / checked.recording.n_steps:.1f} microseconds a step, on top of the environment"
+    yield "ok", f"{1e6 * best / checked.recording.n_steps:.1f} microseconds per step, on top of the environment"
 
 
 CHECKS: dict[str, Callable[[CheckedReward], Iterator[Verdict]]] = {

@@ -6,6 +6,7 @@ All that is learned and paid is in `env.bonus`; see `spie.dropin.bonus`.
 """
 
 import functools
+import sys
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -24,20 +25,35 @@ class IntrinsicReward(WithBonus, gym.Wrapper[Any, Any, Any, Any]):
     The bonus of a step is read after the step was learned from. Termination ends the future that M, F and psi look
     into, truncation does not, and no step leads from one episode into the next. `env.bonus` is the learner.
 
-    reward: a name of `spie list`, of your own `@spie.reward`, or "rnd" (random network distillation, needs torch); or,
+    reward: a name of `spie list`, of your own `@spie.reward`, or "rnd" (random network distillation, needs torch);
+        "novelty", which pays for states unlike those seen, or "sp-novelty", which also looks ahead to what is new or
+        pays, by successor features (gamma= is your agent's discount, .99 if you do not say); or,
         where observations and actions can be counted, "teacher": a planner that learns from the same steps pays each
         by its bounded advantage, between -2 and 0. That REPLACES the environment's reward, which the planner has in
         its values and info["extrinsic_reward"] still tells; info["reward_replaced_by"] says so. "spie" is the best we
         have, which is the teacher.
-    beta: its scale.
+    beta: its scale; "auto" sets it against the environment's own reward: the bonus is then, in root mean square, as
+        large as the largest average of |r| over 100 steps so far (.01 while every reward was 0, or `reward_scale`),
+        final after 1,000 steps with a reward other than 0. info["beta"] tells it.
     eta, gamma_sr: learning rate and discount of M, F and psi.
     eta_pr, gamma_pr: of N and xi; by default the same.
     replace: pure exploration, the environment's own reward is left out.
     normalise: divide the bonus by its root mean square so far.
     anneal: beta falls to 0 within this many steps, counted over all environments.
+    ends: "neutral", with the agent's discount as gamma: a step that ends an episode also pays gamma / (1 - gamma)
+        times the mean bonus so far, as if the agent had stayed for ever at the average, so that a bonus makes ends
+        neither welcome nor feared.
+    episodic: all that was learned is forgotten when an episode begins, by each copy of a vector environment for itself:
+        for levels that change from episode to episode. "e3b" (phi^T C^-1 phi, C over this episode) is always so.
+    times: "e3b" or "count": the bonus is multiplied with this one, which starts over with every episode.
     features: a function of an observation that returns numbers; default: random Fourier features of a few numbers, a
-        fixed random convolution of an image.
+        fixed random convolution of an image, one-hot categories, and of a Dict or Tuple each part by its kind.
     learn: False leaves everything as it is.
+    policy: for "sf", "sf-pf" and the like, a function of an observation that returns the chances with which the agent
+        takes each action there; psi looks ahead by it. Without one, as if all actions were equally likely.
+    normalize: another spelling of normalise.
+
+    Where Stable-Baselines3 is loaded, its Monitor is put below, so that its logs tell the environment's own reward.
     """
 
     if not TYPE_CHECKING:  # type checkers and editors see the arguments of __init__ alone, and so does `help`
@@ -46,7 +62,17 @@ class IntrinsicReward(WithBonus, gym.Wrapper[Any, Any, Any, Any]):
         def __new__(cls, env=None, *arguments, **options):
             if isinstance(env, gym.vector.VectorEnv):
                 return VectorIntrinsicReward(env, *arguments, **options)
+            if not isinstance(env, gym.Env):
+                raise ValueError(
+                    f"IntrinsicReward wraps a Gymnasium environment, not {type(env).__name__}; for a VecEnv of "
+                    "Stable-Baselines3 take spie.sb3.IntrinsicReward"
+                )
             return super().__new__(cls)
+
+    @staticmethod
+    def _accepted(env: Any) -> Any:
+        _refuse_normalised(env)
+        return _monitored(env)
 
     def _spaces(self) -> tuple[gym.Space[Any], gym.Space[Any], int]:
         return self.observation_space, self.action_space, 1
@@ -57,11 +83,44 @@ class IntrinsicReward(WithBonus, gym.Wrapper[Any, Any, Any, Any]):
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        bonus = self.bonus
+        if bonus.states[0] is None:
+            bonus.refuse_without_reset()
         observation, r, terminated, truncated, info = self.env.step(action)
-        bonus, r = self.bonus, float(r)
+        r = float(r)
         r_int = bonus.step(0, action, bonus.encode(observation), terminated, r)
+        if bonus.knows_episodes and (terminated or truncated):
+            bonus.states[0] = None  # whoever goes on without reset() is told so
         info = {**info, **bonus.told, "extrinsic_reward": r, "intrinsic_reward": r_int}
         return observation, bonus.total(r, r_int), terminated, truncated, info
+
+
+def _refuse_normalised(env: gym.Env[Any, Any] | None) -> None:
+    """A normalised reward is not the environment's own, and changes as it is learned."""
+    while isinstance(env, gym.Wrapper):
+        if isinstance(env, gym.wrappers.NormalizeReward):
+            raise ValueError(
+                "IntrinsicReward above NormalizeReward would add a bonus to a reward that changes its scale; "
+                "write NormalizeReward(IntrinsicReward(env, ...))"
+            )
+        env = env.env
+
+
+def _monitored(env: Any) -> Any:
+    """The environment below a Monitor where Stable-Baselines3 is loaded: agents put theirs above what has none.
+
+    There it would count the bonus.
+    """
+    loaded = sys.modules.get("stable_baselines3.common.monitor")
+    if loaded is None:
+        return env
+    Monitor: Any = vars(loaded)["Monitor"]
+    one = env
+    while isinstance(one, gym.Wrapper):
+        if isinstance(one, Monitor):
+            return env
+        one = one.env
+    return Monitor(env)
 
 
 class VectorIntrinsicReward(WithBonus, gym.vector.VectorWrapper):
@@ -87,18 +146,23 @@ class VectorIntrinsicReward(WithBonus, gym.vector.VectorWrapper):
         observations, rewards, terminated, truncated, infos = self.env.step(actions)
         bonus, n = self.bonus, self.num_envs
         now = bonus.encode_all(observations, n)
-        only_reset = np.array([s is None for s in bonus.states])
-        ended = infos.get("_final_obs", np.zeros(n, np.bool_))  # and began anew, within this step
-        stepped = np.flatnonzero(~only_reset).tolist()
-        next_states = [bonus.encode(infos["final_obs"][i]) if ended[i] else now[i] for i in stepped]
-        r_int = np.zeros(n)
-        own = rewards[stepped].tolist()
-        r_int[stepped] = bonus.steps_of(stepped, [actions[i] for i in stepped], next_states, terminated[stepped], own)
-        for i in np.flatnonzero(only_reset | ended).tolist():
-            bonus.begin(i, now[i])
-        for i in np.flatnonzero((terminated | truncated) & ~ended).tolist():
-            bonus.states[i] = None  # its next step, or the user, resets it
-        added = {"extrinsic_reward": rewards, "intrinsic_reward": r_int}
-        infos = {**infos, **bonus.told, **added, **{f"_{name}": ~only_reset for name in added}}
-        totals = np.array([bonus.total(*pair) for pair in zip(rewards.tolist(), r_int.tolist(), strict=True)])
+        own, terminal, cut = rewards.tolist(), terminated.tolist(), truncated.tolist()  # lists: they are short
+        ended = infos["_final_obs"].tolist() if "_final_obs" in infos else [False] * n  # and began again, in this step
+        stepped = [i for i, s in enumerate(bonus.states) if s is not None]  # the others are only reset
+        ahead = [bonus.encode(infos["final_obs"][i]) if ended[i] else now[i] for i in range(n)] if any(ended) else now
+        taken = actions.tolist() if isinstance(actions, np.ndarray) else actions
+        steps: Any = (taken, ahead, terminal, own)
+        if len(stepped) < n:
+            steps = [[each[i] for i in stepped] for each in steps]
+        r_int, has_bonus = [0.0] * n, [False] * n
+        for i, number in zip(stepped, bonus.steps_of(stepped, *steps), strict=True):
+            r_int[i], has_bonus[i] = number, True
+        for i in range(n):
+            if ended[i] or not has_bonus[i]:
+                bonus.begin(i, now[i])
+            if (terminal[i] or cut[i]) and not ended[i]:
+                bonus.states[i] = None  # its next step, or the user, resets it
+        added = {"extrinsic_reward": rewards, "intrinsic_reward": np.array(r_int)}
+        infos = {**infos, **bonus.told, **added, **{f"_{name}": np.array(has_bonus) for name in added}}
+        totals = np.array([bonus.total(*pair) for pair in zip(own, r_int, strict=True)])
         return observations, totals, terminated, truncated, infos

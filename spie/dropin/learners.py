@@ -8,11 +8,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
-import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from spie.dropin.observations import CELLS, Reader, singles
+from spie.dropin.observations import CELLS, Reader
+from spie.dropin.spaces import Numbering, singles
 from spie.representations import td_fr, td_pr, td_sr
 
 Array = NDArray[Any]
@@ -37,8 +37,13 @@ class BonusLearner(Protocol[Encoded]):
     a is an action's number, discount 0 where an episode ended, r the environment's own reward, which few look at.
     """
 
-    name: ClassVar[str]  # what a saved state calls it
-    growing: ClassVar[tuple[str, ...]]  # how the names of arrays begin whose size changes with learning
+    @property
+    def name(self) -> str:
+        """What a saved state calls it."""
+
+    @property
+    def growing(self) -> tuple[str, ...]:
+        """How the names of arrays begin whose size changes with learning."""
 
     @property
     def coverage(self) -> float:
@@ -53,19 +58,24 @@ class BonusLearner(Protocol[Encoded]):
     def begin(self, s: Encoded) -> None:
         """Take note that an episode begins in s."""
 
+    def forget(self) -> None:
+        """Start over, as if nothing had been learned; what was drawn at random stays."""
+
     def step(self, s: Encoded, a: int, s_next: Encoded, discount: float, r: float = 0.0) -> list[float]:
         """Learn from a step; then the quantities that the reward asks for."""
 
     def learn(self, steps: Sequence[tuple[Encoded, int, Encoded, float, float]]) -> None:
         """Learn from steps (s, a, s', discount, r) that were taken side by side: their order makes no difference."""
 
-    def query_learned(self, s: Encoded, a: int, s_next: Encoded) -> list[float]:
-        """The quantities of a step that was learned from."""
+    def query_learned(self, s: Encoded, a: int, s_next: Encoded, discount: float = 1.0) -> list[float]:
+        """The quantities of a step that was learned from with others; what is of one copy's episode learns here."""
 
-    def query(self, s: Encoded, a: int, s_next: Encoded) -> list[float]:
+    def query(self, s: Encoded, a: int, s_next: Encoded, discount: float = 1.0) -> list[float]:
         """The quantities of any step; what was never learned reads as after its first step."""
 
-    def query_all(self, observations: Any, a: Sequence[int], next_observations: Any) -> list[list[float]]:
+    def query_all(
+        self, observations: Any, a: Sequence[int], next_observations: Any, discounts: Sequence[float] | None = None
+    ) -> list[list[float]]:
         """`query` for many steps, given as batches of observations; may round a little differently."""
 
     def pack(self, states: Sequence[Encoded | None]) -> dict[str, Array]:
@@ -81,14 +91,44 @@ class BonusLearner(Protocol[Encoded]):
         """Take over what `state` gave."""
 
 
-class TableLearner:
+class CountedStates:
+    """What learners of states that can be counted have in common: visits, and where the environments are."""
+
+    def __init__(self, states: Numbering) -> None:
+        self.n_states, self.encode, self.encode_all = states
+        self.visits = np.zeros(self.n_states, np.int64)
+
+    @property
+    def coverage(self) -> float:
+        return float((self.visits > 0).mean())
+
+    def begin(self, s: int) -> None:
+        self.visits[s] += 1
+
+    def step(self, s: int, a: int, s_next: int, discount: float, r: float = 0.0) -> list[float]:
+        raise NotImplementedError
+
+    def learn(self, steps: Sequence[tuple[int, int, int, float, float]]) -> None:
+        for step in sorted(steps):
+            self.step(*step)
+
+    def pack(self, states: Sequence[int | None]) -> dict[str, Array]:
+        return {"s": np.array([-1 if s is None else s for s in states])}
+
+    def unpack(self, arrays: dict[str, Array]) -> list[int | None]:
+        return [None if s < 0 else s for s in arrays["s"].tolist()]
+
+
+class TableLearner(CountedStates):
     """M, F, N and visits of states that can be counted; only what a reward asks for is kept."""
 
     name: ClassVar[str] = "Tables"
     growing: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, space: gym.spaces.Discrete, needs: Sequence[str], rates: Rates) -> None:
-        self.n_states, self.first = int(space.n), int(space.start)
+    def __init__(self, states: Numbering, needs: Sequence[str], rates: Rates, copies: int = 1) -> None:
+        """copies: how many learners of this kind there will be."""
+        super().__init__(states)
+        self.copies = copies
         self.eta, self.gamma_sr, self.eta_pr, self.gamma_pr = rates
         self.has_M, self.has_F, self.has_N = (
             any(need in needs for need in names)
@@ -102,7 +142,6 @@ class TableLearner:
         self.M_row, self.M_col, self.F_row, self.N_col = (
             self.arrays[name] for name in ("M_row", "M_col", "F_row", "N_col")
         )
-        self.visits = self.arrays["visits"]
         # As the engine does, by running sums: `rewards.quantities` would add up whole matrices at every step
         of: dict[str, Callable[[int, int], float]] = {
             "M_next": lambda s, s_next: self.M.item(s, s_next),
@@ -120,32 +159,32 @@ class TableLearner:
         least |= {"visits": 1, "visits_next": 1}
         self.floors = [least.get(need, -math.inf) for need in needs]
 
+    def forget(self) -> None:
+        been = np.flatnonzero(self.visits)  # all else is as it was
+        for name, array in self.arrays.items():
+            array[(slice(None), been) if name == "N" else been] = 0
+
     def _allocate(self, squares: Sequence[str]) -> dict[str, Array]:
         S = self.n_states
-        if (size := 8 * S * S * len(squares)) > TABLE_BYTES:
+        if (size := 8 * S * S * len(squares) * self.copies) > TABLE_BYTES:
+            each = f", one for each of {self.copies} environments," if self.copies > 1 else ""
             raise ValueError(
-                f"{' and '.join(squares)} of {S:,} states would need {1e-9 * size:,.1f} GB; "
+                f"{' and '.join(squares)} of {S:,} states{each} would need {1e-9 * size:,.1f} GB; "
                 "use a reward that needs no matrix (sr, count), or sf-pf with features=, a function of the observation"
             )
         arrays: dict[str, Array] = {name: np.zeros((S, S)) for name in squares}
         arrays |= {name: np.zeros(S) for name in ("M_row", "M_col", "F_row", "N_col")}
-        return arrays | {"visits": np.zeros(S, np.int64)}
-
-    @property
-    def coverage(self) -> float:
-        return float((self.visits > 0).mean())
-
-    def encode(self, observation: Any) -> int:
-        return int(observation) - self.first
-
-    def encode_all(self, observations: Any, n: int) -> list[int]:
-        states: list[int] = (np.asarray(observations).reshape(n) - self.first).tolist()
-        return states
-
-    def begin(self, s: int) -> None:
-        self.visits[s] += 1
+        return arrays | {"visits": self.visits}
 
     def step(self, s: int, a: int, s_next: int, discount: float, r: float = 0.0) -> list[float]:
+        self._update(s, s_next, discount)
+        return [quantity(s, s_next) for quantity in self.quantities]
+
+    def learn(self, steps: Sequence[tuple[int, int, int, float, float]]) -> None:
+        for s, _, s_next, discount, _ in sorted(steps):
+            self._update(s, s_next, discount)
+
+    def _update(self, s: int, s_next: int, discount: float) -> None:
         self.visits[s_next] += 1
         if self.has_M:
             change = self.eta * td_sr(self.M, s, s_next, self.gamma_sr, discount)
@@ -162,27 +201,18 @@ class TableLearner:
             F_row[s] += self.eta * (1 + self.gamma_sr * discount * later - F_row.item(s))
         if self.has_N:
             self.N[:, s_next] += self.eta_pr * td_pr(self.N, s, s_next, self.gamma_pr)
+
+    def query_learned(self, s: int, a: int, s_next: int, discount: float = 1.0) -> list[float]:
         return [quantity(s, s_next) for quantity in self.quantities]
 
-    def learn(self, steps: Sequence[tuple[int, int, int, float, float]]) -> None:
-        for step in sorted(steps):
-            self.step(*step)
-
-    def query_learned(self, s: int, a: int, s_next: int) -> list[float]:
-        return [quantity(s, s_next) for quantity in self.quantities]
-
-    def query(self, s: int, a: int, s_next: int) -> list[float]:
+    def query(self, s: int, a: int, s_next: int, discount: float = 1.0) -> list[float]:
         return [max(quantity(s, s_next), floor) for quantity, floor in zip(self.quantities, self.floors, strict=True)]
 
-    def query_all(self, observations: Any, a: Sequence[int], next_observations: Any) -> list[list[float]]:
+    def query_all(
+        self, observations: Any, a: Sequence[int], next_observations: Any, discounts: Sequence[float] | None = None
+    ) -> list[list[float]]:
         n = len(a)
         return list(map(self.query, self.encode_all(observations, n), a, self.encode_all(next_observations, n)))
-
-    def pack(self, states: Sequence[int | None]) -> dict[str, Array]:
-        return {"s": np.array([-1 if s is None else s for s in states])}
-
-    def unpack(self, arrays: dict[str, Array]) -> list[int | None]:
-        return [None if s < 0 else s for s in arrays["s"].tolist()]
 
     def state(self) -> dict[str, Array]:
         return self.arrays
@@ -197,6 +227,7 @@ class FeatureState(NamedTuple):
 
     phi: Vector  # [d], of length 1
     cell: int  # where a count bonus counts it
+    a_next: Vector | None = None  # chances of each action there, discounted; None: nobody steps into it any more
 
 
 def norm(x: Vector) -> float:
@@ -208,21 +239,22 @@ class FeatureLearner:
     """Successor features psi(s, a) = Psi[a] phi(s) and predecessor features xi(s) = Xi phi(s); visits by cell.
 
     Where actions cannot be counted, psi is of the state alone. A wrapper does not know the next action: in its place
-    stands the mean over all of them.
+    stands the mean over all of them, weighted by the agent's `policy` where that is known.
     """
 
     name: ClassVar[str] = "Features"
     growing: ClassVar[tuple[str, ...]] = ("cell",)
     coverage = math.nan  # of a continuous space there is none
 
-    def __init__(self, reader: Reader, n_actions: int, needs: Sequence[str], rates: Rates) -> None:
+    def __init__(self, observations: Reader, n_actions: int, needs: Sequence[str], rates: Rates) -> None:
         from scipy.linalg.blas import dger
 
         self.dger = dger
-        self.reader, self.needs = reader, needs
-        d = reader.dimension
-        self.eta, gamma_sr, self.eta_pr, self.gamma_pr = rates
-        self.mean = np.full(n_actions, gamma_sr / n_actions)  # over the next action, discounted
+        self.reader, self.needs = observations, needs
+        d = observations.dimension
+        self.eta, self.gamma_sr, self.eta_pr, self.gamma_pr = rates
+        self.mean = np.full(n_actions, self.gamma_sr / n_actions)  # over the next action, discounted
+        self.policy: Callable[[Any], Any] | None = None  # chances of each action, given an observation
         self.Psi = np.zeros((n_actions, d, d) if "psi_norm" in needs else (0, d, d))
         self.Xi = np.zeros((d, d) if "xi_norm_next" in needs else (0, d))
         # In pieces so small that BLAS starts no threads for them, which would cost far more than they gain
@@ -231,14 +263,23 @@ class FeatureLearner:
         self.Xi_rows = [(rows, self.Xi[rows].T) for rows in pieces]
         self.counts: dict[int, int] = {}
         self.has_cells = "visits_next" in needs
-        self.has_phi = any(need != "visits_next" for need in needs) or (self.has_cells and reader.bounds is None)
+        self.has_phi = any(need != "visits_next" for need in needs) or (self.has_cells and observations.bounds is None)
         rng = np.random.default_rng(0)
         self.line = rng.normal(size=d)
         self.directions = rng.normal(size=(d, HASH_BITS))
 
     def encode(self, observation: Any) -> FeatureState:
         phi = self.reader.read(observation) if self.has_phi else self.line  # without need of phi, any will do
-        return FeatureState(phi, self._cell(observation, phi) if self.has_cells else 0)
+        return FeatureState(phi, self._cell(observation, phi) if self.has_cells else 0, self._a_next(observation))
+
+    def _a_next(self, observation: Any) -> Vector:
+        if self.policy is None or not len(self.Psi):
+            return self.mean
+        chances = np.asarray(self.policy(observation), np.float64)
+        if chances.shape != self.mean.shape or not (chances >= 0).all() or abs(chances.sum() - 1) > 1e-4:
+            asked = f"it must give the chances of {len(self.mean)} actions, which sum to 1"
+            raise ValueError(f"policy gave {chances.tolist()}; {asked}")
+        return self.gamma_sr * chances
 
     def encode_all(self, observations: Any, n: int) -> list[FeatureState]:
         return [self.encode(observation) for observation in singles(observations, n)]
@@ -256,13 +297,19 @@ class FeatureLearner:
         if self.has_cells:
             self.counts[s.cell] = self.counts.get(s.cell, 0) + 1
 
+    def forget(self) -> None:
+        self.Psi[:] = 0
+        self.Xi[:] = 0
+        self.counts.clear()
+
     def step(self, s: FeatureState, a: int, s_next: FeatureState, discount: float, r: float = 0.0) -> list[float]:
         self.begin(s_next)  # counts it
         phi, phi_next = s.phi, s_next.phi
         of: dict[str, float] = {}
         if len(self.Psi):  # as td_sf, with the mean over a'
             psi = self.Psi[a] @ phi
-            change = (discount * self.mean) @ (self.Psi @ phi_next)
+            assert s_next.a_next is not None
+            change = (discount * s_next.a_next) @ (self.Psi @ phi_next)
             change += phi
             change -= psi
             self._add_product(self.Psi_rows[a], self.eta, change, phi)
@@ -285,7 +332,7 @@ class FeatureLearner:
         for some, block in rows:
             self.dger(eta, y, x[some], a=block, overwrite_a=1)
 
-    def query_learned(self, s: FeatureState, a: int, s_next: FeatureState) -> list[float]:
+    def query_learned(self, s: FeatureState, a: int, s_next: FeatureState, discount: float = 1.0) -> list[float]:
         of: dict[str, float] = {}
         if len(self.Psi):
             of["psi_norm"] = norm(self.Psi[a] @ s.phi)
@@ -300,13 +347,15 @@ class FeatureLearner:
             of["visits_next"] = self.counts.get(s_next.cell, 0)
         return [of[need] for need in self.needs]
 
-    def query(self, s: FeatureState, a: int, s_next: FeatureState) -> list[float]:
+    def query(self, s: FeatureState, a: int, s_next: FeatureState, discount: float = 1.0) -> list[float]:
         least = {"psi_norm": self.eta * norm(s.phi), "visits_next": 1}
         least["xi_norm_next"] = self.eta_pr * norm(s_next.phi)
         values = zip(self.needs, self.query_learned(s, a, s_next), strict=True)
         return [max(value, least.get(need, 0)) for need, value in values]
 
-    def query_all(self, observations: Any, a: Sequence[int], next_observations: Any) -> list[list[float]]:
+    def query_all(
+        self, observations: Any, a: Sequence[int], next_observations: Any, discounts: Sequence[float] | None = None
+    ) -> list[list[float]]:
         phi, phi_next = (self._phi_all(seen, len(a)) for seen in (observations, next_observations))
         of: dict[str, Array] = {"phi_norm_next": np.abs(phi_next).sum(axis=1)}
         if len(self.Psi):
@@ -350,80 +399,3 @@ class FeatureLearner:
             own[:] = arrays[name]
         self.counts = dict(zip(arrays["cells"].tolist(), arrays["cell_visits"].tolist(), strict=True))
         self.reader.load(arrays)
-
-
-class DistillationLearner:
-    """Random network distillation: how badly a network predicts another, fixed one, of the state entered.
-
-    States that can be counted are seen one-hot, images in grey, all else as a row of numbers.
-    """
-
-    name: ClassVar[str] = "Distillation"
-    growing: ClassVar[tuple[str, ...]] = ("rnd.optimiser",)
-    coverage = math.nan
-
-    def __init__(self, space: gym.Space[Any], features: Callable[[Any], Any] | None) -> None:
-        self.space, self.features = space, features
-        if features is None and not isinstance(space, gym.spaces.Discrete | gym.spaces.Box):
-            raise ValueError(f'"rnd" needs observations of Discrete or Box, not {type(space).__name__}, or features=')
-        self.shape = self.encode(space.sample()).shape
-        self.rnd = _networks(self.shape)
-
-    def encode(self, observation: Any) -> Array:
-        if self.features is not None:
-            return np.asarray(self.features(observation), np.float32).reshape(-1)
-        if isinstance(self.space, gym.spaces.Discrete):
-            one_hot: Array = np.zeros(int(self.space.n), np.float32)
-            one_hot[int(observation) - int(self.space.start)] = 1
-            return one_hot
-        image = np.asarray(observation, np.float32)
-        if image.ndim == 3:
-            return np.asarray(image.mean(axis=0 if image.shape[0] < image.shape[2] else 2))
-        is_grey = image.ndim == 2 and self.space.dtype == np.uint8
-        return np.asarray(image if is_grey else image.reshape(-1))
-
-    def encode_all(self, observations: Any, n: int) -> list[Array]:
-        return [self.encode(observation) for observation in singles(observations, n)]
-
-    def begin(self, s: Array) -> None:
-        """Nothing: a first state is not entered by a step."""
-
-    def step(self, s: Array, a: int, s_next: Array, discount: float, r: float = 0.0) -> list[float]:
-        self.learn([(s, a, s_next, discount, r)])
-        return self.query(s, a, s_next)
-
-    def learn(self, steps: Sequence[tuple[Array, int, Array, float, float]]) -> None:
-        self.rnd.learn(np.stack([s_next for _, _, s_next, _, _ in steps])[None])
-
-    def query(self, s: Array, a: int, s_next: Array) -> list[float]:
-        return [float(self.rnd.compute(s_next[None, None])[0, 0])]
-
-    query_learned = query
-
-    def query_all(self, observations: Any, a: Sequence[int], next_observations: Any) -> list[list[float]]:
-        errors = self.rnd.compute(np.stack(self.encode_all(next_observations, len(a)))[None])[0]
-        return [[error] for error in errors.tolist()]
-
-    def pack(self, states: Sequence[Array | None]) -> dict[str, Array]:
-        nowhere = np.full(self.shape, np.nan, np.float32)
-        return {"s": np.stack([nowhere if s is None else s for s in states])}
-
-    def unpack(self, arrays: dict[str, Array]) -> list[Array | None]:
-        return [None if np.isnan(s).any() else s for s in arrays["s"]]
-
-    def state(self) -> dict[str, Array]:
-        return {f"rnd.{name}": tensor.detach().numpy() for name, tensor in self.rnd.state().items()}
-
-    def load(self, arrays: dict[str, Array]) -> None:
-        own = {name.removeprefix("rnd."): array for name, array in arrays.items() if name.startswith("rnd.")}
-        self.rnd = _networks(self.shape)
-        self.rnd.load(own)
-
-
-def _networks(shape: tuple[int, ...]) -> Any:
-    """The two networks of random network distillation, with `compute`, `learn`, `state` and `load`."""
-    try:
-        from spie.agents.dqn import bonuses, networks
-    except ImportError as error:
-        raise ImportError('the reward "rnd" needs torch: pip install "spie-rl[deep]"') from error
-    return bonuses.RND(shape, networks.architecture("small"))

@@ -10,24 +10,35 @@ An off-policy agent may keep the environment's own rewards and compute the bonus
 """
 
 import time
-from collections.abc import Callable
+import warnings
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
 try:
     from stable_baselines3 import DQN as PlainDQN
     from stable_baselines3.common.base_class import BaseAlgorithm
+    from stable_baselines3.common.buffers import DictReplayBuffer as PlainDictReplayBuffer
     from stable_baselines3.common.buffers import ReplayBuffer as PlainReplayBuffer
     from stable_baselines3.common.callbacks import BaseCallback
-    from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
-    from stable_baselines3.common.type_aliases import ReplayBufferSamples
-    from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper, VecNormalize, unwrap_vec_wrapper
+    from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+    from stable_baselines3.common.policies import ActorCriticPolicy
+    from stable_baselines3.common.type_aliases import DictReplayBufferSamples, ReplayBufferSamples
+    from stable_baselines3.common.vec_env import (
+        DummyVecEnv,
+        VecEnv,
+        VecEnvWrapper,
+        VecMonitor,
+        VecNormalize,
+        unwrap_vec_wrapper,
+    )
 except ImportError as error:
     raise ImportError('spie.sb3 needs Stable-Baselines3: pip install "spie-rl[sb3]"') from error
 
 from spie.dropin.bonus import Bonus, WithBonus
+from spie.dropin.gymnasium import IntrinsicReward as GymnasiumIntrinsicReward
 
 NOT_ATTACHED = "spie.sb3.ReplayBuffer has no bonus: call env.attach(model) once the model is built or loaded"
 
@@ -36,13 +47,27 @@ class VecIntrinsicReward(WithBonus, VecEnvWrapper):
     """`spie.sb3.IntrinsicReward`: what `spie.IntrinsicReward` is for Gymnasium, with the same arguments.
 
     Agents learn on the sum of both rewards; rollout/ep_rew_mean stays the environment's own. Put it below VecNormalize
-    and other wrappers that change observations or rewards.
+    and above VecMonitor; the other way round is refused where it can be seen.
     """
 
     began = 0.0  # when the environments were first reset
     intrinsic_reward: NDArray[np.float64]  # of each environment at the last step, before beta
     returns: NDArray[np.float64]  # of the episodes that are under way, without the bonus
     lengths: NDArray[np.int64]
+
+    @staticmethod
+    def _accepted(env: Any) -> Any:
+        if not isinstance(env, VecEnv):
+            raise ValueError(
+                f"spie.sb3.IntrinsicReward wraps a VecEnv of Stable-Baselines3, not {type(env).__name__}; make one "
+                "with make_vec_env or DummyVecEnv, or take spie.IntrinsicReward"
+            )
+        if unwrap_vec_wrapper(env, VecNormalize) is not None:
+            raise ValueError(
+                "spie.sb3.IntrinsicReward above VecNormalize would see rewards and observations that change their "
+                "scale; write VecNormalize(spie.sb3.IntrinsicReward(env, ...))"
+            )
+        return env
 
     def _spaces(self) -> tuple[Any, Any, int]:
         return self.observation_space, self.action_space, self.num_envs
@@ -83,105 +108,186 @@ class VecIntrinsicReward(WithBonus, VecEnvWrapper):
                 self.returns[i] = self.lengths[i] = 0
         return observations, totals, dones, told
 
+    def follow(self, model: BaseAlgorithm) -> None:
+        """Let psi look ahead by the policy that a model has at each step, instead of the mean over all actions."""
+        if not isinstance(model, PlainDQN) and not isinstance(model.policy, ActorCriticPolicy):
+            cure = "give policy=, a function of an observation that returns the chances of each action"
+            raise ValueError(f"follow: the policy of {type(model).__name__} is not known; {cure}")
+        self.bonus.follow(lambda observation: chances(model, observation))
+
     def attach(self, model: BaseAlgorithm) -> None:
         """Let the replay buffer of a model compute its bonuses here."""
         buffer = getattr(model, "replay_buffer", None)
-        if not isinstance(buffer, ReplayBuffer):
+        if not isinstance(buffer, _FreshBonus):
             raise ValueError(
-                f"attach: {type(model).__name__} has no replay buffer of spie; "
-                "build it with replay_buffer_class=spie.sb3.ReplayBuffer, or leave attach out"
+                f"attach: {type(model).__name__} has no replay buffer of spie; build it with replay_buffer_class=spie."
+                f"sb3.{_fresh_buffer(self.observation_space)}, or leave attach out"
             )
         if (n_steps := getattr(model, "n_steps", 1)) > 1:
             raise ValueError(f"attach: n_steps = {n_steps} has no effect with this replay buffer; use n_steps=1")
+        check_order(model.env)
         buffer.bonus = self.bonus
-        buffer.transposed = len(buffer.obs_shape) == 3 and buffer.obs_shape != self.observation_space.shape
+        buffer.shapes = _shapes(self.observation_space)
 
 
-class ReplayBuffer(PlainReplayBuffer):
+def chances(model: BaseAlgorithm, observation: Any) -> NDArray[np.float64]:
+    """With which a model takes each action in an observation of its environments, now, when it learns."""
+    normalise = model.get_vec_normalize_env()
+    seen, _ = model.policy.obs_to_tensor(observation if normalise is None else normalise.normalize_obs(observation))
+    if isinstance(model.policy, ActorCriticPolicy):
+        spread: Any = model.policy.get_distribution(seen).distribution
+        found = spread.probs[0].detach().cpu().numpy().astype(np.float64)
+        return np.asarray(found / found.sum())
+    assert isinstance(model, PlainDQN)
+    q = model.q_net(seen)[0].detach().cpu().numpy()
+    epsilon = 1.0 if model.num_timesteps < model.learning_starts else model.exploration_rate
+    found = np.full(len(q), epsilon / len(q))
+    found[q.argmax()] += 1 - epsilon
+    return found
+
+
+def _fresh_buffer(space: gym.Space[Any]) -> str:
+    return "DictReplayBuffer" if isinstance(space, gym.spaces.Dict) else "ReplayBuffer"
+
+
+def _shapes(space: gym.Space[Any]) -> dict[str, tuple[int, ...] | None]:
+    """Of an observation, or of each part of a Dict."""
+    return {k: part.shape for k, part in space.items()} if isinstance(space, gym.spaces.Dict) else {"": space.shape}
+
+
+def check_order(env: VecEnv | None) -> None:
+    """Refuse a VecMonitor above the bonus: it would report the sum of both rewards as the environment's."""
+    while isinstance(env, VecEnvWrapper) and not isinstance(env, VecIntrinsicReward):
+        if isinstance(env, VecMonitor) and unwrap_vec_wrapper(env, VecIntrinsicReward) is not None:
+            raise ValueError(
+                "VecMonitor above spie.sb3.IntrinsicReward would report the sum of both rewards as the environment's; "
+                "write spie.sb3.IntrinsicReward(VecMonitor(env), ...)"
+            )
+        env = env.venv
+
+
+class _FreshBonus(PlainReplayBuffer):
     """Keeps the environment's own reward; the bonus is computed when a batch is drawn, by what is known by then."""
 
-    bonus: Bonus | None = None  # given by `VecIntrinsicReward.attach`
-    transposed = False  # agents put the channels of an image first
+    bonus: Bonus | None = None  # given by `VecIntrinsicReward.attach`, like the shapes of what the environment shows
+    shapes: dict[str, tuple[int, ...] | None]
 
     def add(self, obs: Any, next_obs: Any, action: Any, reward: Any, done: Any, infos: list[dict[str, Any]]) -> None:
         if self.bonus is None:
             raise ValueError(NOT_ATTACHED)
-        super().add(obs, next_obs, action, np.array([info["extrinsic_reward"] for info in infos]), done, infos)
+        if not self.bonus.knows_episodes:  # else as it was paid: which episode it was, nobody can tell later
+            reward = np.array([info["extrinsic_reward"] for info in infos])
+        super().add(obs, next_obs, action, reward, done, infos)
 
-    def _get_samples(self, batch_inds: NDArray[Any], env: VecNormalize | None = None) -> ReplayBufferSamples:
+    def _as_the_environment_shows(self, key: str, images: Any) -> Any:
+        """Agents put the channels of an image first."""
+        turned = images.ndim == 4 and images.shape[1:] != self.shapes[key]
+        return np.moveaxis(images, 1, -1) if turned else images
+
+    def _seen(self, stored: Any) -> Any:
+        if isinstance(stored, dict):
+            return {key: self._as_the_environment_shows(key, part) for key, part in stored.items()}
+        return self._as_the_environment_shows("", stored)
+
+    def _get_samples(self, batch_inds: NDArray[Any], env: VecNormalize | None = None) -> Any:
         if self.bonus is None:
             raise ValueError(NOT_ATTACHED)
         envs = np.random.randint(0, self.n_envs, len(batch_inds))  # noqa: NPY002 (the generator that agents seed)
         at, after = (batch_inds, envs), ((batch_inds + 1) % self.buffer_size, envs)
-        obs, actions = self.observations[at], self.actions[at]
-        next_obs = self.observations[after] if self.optimize_memory_usage else self.next_observations[at]
-        seen = [np.moveaxis(images, 1, -1) if self.transposed else images for images in (obs, next_obs)]
-        rewards = self.bonus.query(seen[0], actions[:, 0], seen[1])
-        if not self.bonus.settings.replace:
-            rewards += self.rewards[at]
-        data = (
+        obs, actions = _picked(self.observations, at), self.actions[at]
+        reuses = self.optimize_memory_usage
+        next_obs = _picked(self.observations, after) if reuses else _picked(self.next_observations, at)
+        terminated = self.dones[at] * (1 - self.timeouts[at])
+        rewards = self._rewards(at, obs, actions, next_obs, terminated)
+        data: tuple[Any, ...] = (
             self._normalize_obs(obs, env),
             actions,
             self._normalize_obs(next_obs, env),
-            (self.dones[at] * (1 - self.timeouts[at])).reshape(-1, 1),
+            terminated.reshape(-1, 1),
             self._normalize_reward(rewards.astype(np.float32).reshape(-1, 1), env),
         )
-        return ReplayBufferSamples(*map(self.to_torch, data))
+        if isinstance(obs, dict):
+            return DictReplayBufferSamples(*map(self._tensors, data))
+        return ReplayBufferSamples(*map(self._tensors, data))
+
+    def _rewards(self, at: Any, obs: Any, actions: Any, next_obs: Any, terminated: Any) -> NDArray[np.float64]:
+        """What the drawn steps pay [n], by now."""
+        assert self.bonus is not None
+        stored: NDArray[np.float64] = self.rewards[at].astype(np.float64)
+        if self.bonus.knows_episodes:
+            return stored
+        fresh = self.bonus.query(self._seen(obs), actions[:, 0], self._seen(next_obs), terminated)
+        return fresh if self.bonus.settings.replace else fresh + stored
+
+    def _tensors(self, data: Any) -> Any:
+        if isinstance(data, dict):
+            return {key: self.to_torch(part) for key, part in data.items()}
+        return self.to_torch(data)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the bonus, which keeps its own state: `VecIntrinsicReward.save`."""
         return {name: value for name, value in self.__dict__.items() if name != "bonus"}
 
 
+def _picked(stored: Any, at: tuple[NDArray[Any], NDArray[Any]]) -> Any:
+    return {key: part[at] for key, part in stored.items()} if isinstance(stored, dict) else stored[at]
+
+
+class ReplayBuffer(_FreshBonus):
+    """For `replay_buffer_class=`: the bonus of a step is computed afresh whenever the step is drawn."""
+
+    def __init__(self, buffer_size: int, observation_space: Any, *arguments: Any, **options: Any) -> None:
+        if isinstance(observation_space, gym.spaces.Dict):
+            raise ValueError("observations are a Dict; take replay_buffer_class=spie.sb3.DictReplayBuffer")
+        super().__init__(buffer_size, observation_space, *arguments, **options)
+
+
+class DictReplayBuffer(_FreshBonus, PlainDictReplayBuffer):
+    """The same for observations that are a Dict."""
+
+
 class LogIntrinsicReward(BaseCallback):
-    """Writes intrinsic/raw_mean, intrinsic/scaled_mean, intrinsic/beta and explore/coverage to the agent's log."""
+    """Writes intrinsic/raw_mean, intrinsic/scaled_mean, intrinsic/beta and explore/coverage to the agent's log.
+
+    It finds `spie.sb3.IntrinsicReward`, or `spie.IntrinsicReward` in the environments of this process.
+    """
 
     def _on_training_start(self) -> None:
+        check_order(self.training_env)
         found = unwrap_vec_wrapper(self.training_env, VecIntrinsicReward)
-        if found is None:
-            raise ValueError("LogIntrinsicReward: the agent's environment has no spie.sb3.IntrinsicReward")
-        self.wrapper: VecIntrinsicReward = found
+        self.bonuses = [found.bonus] if found is not None else _bonuses_below(self.training_env)
+        if not self.bonuses:
+            raise ValueError(
+                "LogIntrinsicReward: the agent's environment has no spie.sb3.IntrinsicReward, and no "
+                "spie.IntrinsicReward in this process"
+            )
+        off_policy = isinstance(self.model, OffPolicyAlgorithm)
+        if off_policy and not isinstance(self.model.replay_buffer, _FreshBonus):  # type: ignore[attr-defined]
+            warnings.warn(
+                f"{type(self.model).__name__} keeps bonuses in its replay buffer, where they go stale; take "
+                f"spie.sb3.IntrinsicReward and replay_buffer_class=spie.sb3."
+                f"{_fresh_buffer(self.training_env.observation_space)}, then env.attach(model)",
+                stacklevel=2,
+            )
 
     def _on_step(self) -> bool:
-        bonus = self.wrapper.bonus
-        self.logger.record_mean("intrinsic/raw_mean", float(np.mean(bonus.raw)))
-        self.logger.record_mean("intrinsic/scaled_mean", float(np.mean(self.wrapper.intrinsic_reward)))
-        self.logger.record("intrinsic/beta", bonus.beta)
-        if not np.isnan(bonus.learner.coverage):
-            self.logger.record("explore/coverage", bonus.learner.coverage)
+        self.logger.record_mean("intrinsic/raw_mean", float(np.mean([bonus.raw for bonus in self.bonuses])))
+        self.logger.record_mean("intrinsic/scaled_mean", float(np.mean([bonus.paid for bonus in self.bonuses])))
+        self.logger.record("intrinsic/beta", float(np.mean([bonus.beta for bonus in self.bonuses])))
+        coverage = float(np.mean([bonus.coverage for bonus in self.bonuses]))
+        if not np.isnan(coverage):
+            self.logger.record("explore/coverage", coverage)
         return True
 
 
-def dqn_with_bonus(make: Callable[[], Any], reward: str, beta: float, anneal: int | None, **settings: Any) -> PlainDQN:
-    """DQN of Stable-Baselines3 on one environment, with a bonus that is computed afresh whenever a batch is drawn.
-
-    anneal: in how many steps beta falls to 0. settings: of DQN.
-    """
-    env = VecIntrinsicReward(DummyVecEnv([make]), reward, beta, anneal=anneal)
-    model = PlainDQN("MlpPolicy", env, replay_buffer_class=ReplayBuffer, **settings)
-    env.attach(model)
-    return model
-
-
-class OurLayers(BaseFeaturesExtractor):
-    """The layers of `spie.DQN` up to its features phi, for an agent of Stable-Baselines3 (whose own need 36 x 36)."""
-
-    def __init__(self, observation_space: Any, network: str, seed: int) -> None:
-        from spie.agents.dqn.networks import LoneEncoder
-
-        encoder = LoneEncoder(observation_space.shape, network, seed)
-        super().__init__(observation_space, encoder.features)
-        self.layers = encoder
-
-    def forward(self, observations: Any) -> Any:
-        return self.layers(observations)
-
-
-def image_dqn(make: Callable[[], Any], network: str, seed: int, **settings: Any) -> PlainDQN:
-    """DQN of Stable-Baselines3 on one environment of images [channels, H, W], with the layers of `spie.DQN`.
-
-    settings: of DQN.
-    """
-    layers = {"features_extractor_class": OurLayers, "features_extractor_kwargs": {"network": network, "seed": seed}}
-    policy = layers | {"net_arch": [], "optimizer_kwargs": {"eps": settings.pop("eps")}}
-    return PlainDQN("CnnPolicy", DummyVecEnv([make]), policy_kwargs=policy, seed=seed, device="cpu", **settings)
+def _bonuses_below(env: VecEnv) -> list[Bonus]:
+    """Those of Gymnasium wrappers in the environments of this process."""
+    while isinstance(env, VecEnvWrapper):
+        env = env.venv
+    found = []
+    for one in env.envs if isinstance(env, DummyVecEnv) else ():
+        while isinstance(one, gym.Wrapper):
+            if isinstance(one, GymnasiumIntrinsicReward):
+                found.append(one.bonus)
+            one = one.env
+    return found

@@ -38,10 +38,13 @@ def seed_array(seeds: int | Sequence[int]) -> NDArray[np.int64]:
     if isinstance(seeds, int | np.integer):
         if seeds < 1:
             raise ValueError(f"seeds must be a count of at least 1 or a sequence of seeds, not {seeds}")
-        check_memory(8.0 * seeds, f"{seeds:,} seeds", "ask for fewer at once")
+        check_memory(8.0 * min(seeds, 2**63), f"{seeds:,} seeds", "ask for fewer at once")
         return np.arange(seeds, dtype=np.int64)
-    array = np.asarray(seeds)
-    if array.dtype == object and all(isinstance(seed, int) for seed in seeds):  # NumPy has no type for such numbers
+    try:
+        array = np.asarray(seeds)
+    except ValueError:  # rows of different lengths
+        array = np.array(())
+    if array.dtype == object and array.ndim == 1 and all(isinstance(n, int) for n in seeds):  # more than 64 bits
         raise ValueError(f"seeds must lie in 0 ... 2^63 - 1, not {max(seeds)}")
     if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
         raise ValueError("seeds must be a count or a sequence of whole numbers, at least one")
@@ -87,12 +90,13 @@ def run_chunks(
         threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     total = sum(lanes.stop - lanes.start for _, lanes in chunks)
     done = 0
-    with ThreadPoolExecutor(max(1, threads)) as pool:
-        try:
-            for (_, lanes), _ in zip(chunks, pool.map(lambda chunk: chunk[0](chunk[1]), chunks), strict=True):
-                done += lanes.stop - lanes.start
-                if progress is not None:
-                    progress(done / total)
-        except BaseException:
-            pool.shutdown(cancel_futures=True)  # Ctrl-C: what has not begun need not
-            raise
+    pool = ThreadPoolExecutor(max(1, threads))
+    try:
+        for (_, lanes), _ in zip(chunks, pool.map(lambda chunk: chunk[0](chunk[1]), chunks), strict=True):
+            done += lanes.stop - lanes.start
+            if progress is not None:
+                progress(done / total)
+    finally:
+        pool.shutdown(
+            cancel_futures=True
+        )  # Ctrl-C: what has not begun need not; a second one does not wait for the rest

@@ -7,7 +7,7 @@ operation is asked for by name, not left to the compiler.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from llvmlite import ir
@@ -17,6 +17,7 @@ from numba.extending import intrinsic
 from spie.engine.simd import _DOUBLES, _INT, WIDTH, _pointer, _splat
 
 SUMS = 4  # under way at a time, to hide the latency of an addition
+ROWS, COLUMNS = 4, 4  # of a matrix, the latter in eights: taken together in one round of a loop
 WAITING = 4  # changes to a matrix that are made together: to write it costs more than to remember them for a while
 SINE = [(-1) ** k * (2 * math.pi) ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(11)]  # sin(2 pi v) / v
 _ZEROS = ir.Constant(_DOUBLES, [0.0] * WIDTH)
@@ -87,20 +88,26 @@ def _sums(builder: Any, n: int) -> list[Any]:
     return places
 
 
+def _eights(builder: Any, length: Any, together: int) -> Iterator[tuple[int, Any]]:
+    """Where each eight numbers of a vector begin, in a loop over `together` of them while that lasts, then over one.
+
+    Each comes with its number within the loop. A loop over one at a time is the slower half of reading a matrix.
+    """
+    whole = builder.and_(length, ir.Constant(_INT, -together * WIDTH))
+    for start, stop, n in ((ir.Constant(_INT, 0), whole, together), (whole, length, 1)):
+        with cgutils.for_range_slice(builder, start, stop, ir.Constant(_INT, n * WIDTH), inc=True) as (index, _):
+            for i in range(n):
+                yield i, builder.add(index, ir.Constant(_INT, i * WIDTH))
+
+
 def _reduction(term: Callable[[Any, Any, Any, Any], Any]) -> Callable[..., Any]:
     """Code for a sum over all eights of a vector, in four sums while that lasts; `term` adds one eight to a sum."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         vectors, length = _Vectors(context, builder, signature, args), args[-1]
         sums = _sums(builder, SUMS)
-        whole = builder.and_(length, ir.Constant(_INT, -SUMS * WIDTH))
-        for stop, step in ((whole, SUMS * WIDTH), (length, WIDTH)):
-            start = ir.Constant(_INT, 0) if step > WIDTH else whole
-            step_ = ir.Constant(_INT, step)
-            with cgutils.for_range_slice(builder, start, stop, step_, inc=True) as (index, _):
-                for i in range(step // WIDTH):
-                    here = builder.add(index, ir.Constant(_INT, i * WIDTH))
-                    builder.store(term(vectors, builder, here, builder.load(sums[i])), sums[i])
+        for i, here in _eights(builder, length, SUMS):
+            builder.store(term(vectors, builder, here, builder.load(sums[i])), sums[i])
         first, second, third, fourth = (builder.load(place) for place in sums)
         return _total(builder, builder.fadd(builder.fadd(first, second), builder.fadd(third, fourth)))
 
@@ -178,8 +185,11 @@ def cosines(typing: Any, x: Any, x_at: Any, length: Any) -> Any:
     return types.void(x, types.int64, types.int64), codegen
 
 
-def _product(terms: int, rows: int) -> Any:
-    """Code for y = A x after A += the sum of `terms` products u p^T, in one pass over A, some rows at a time."""
+def _product(terms: int) -> Any:
+    """Code for y = A x after A += the sum of `terms` products u p^T, in one pass over A.
+
+    ROWS rows are taken at a time, and of them COLUMNS eights; how many makes no difference to the numbers.
+    """
 
     def product(
         typing: Any, y: Any, y_at: Any, A: Any, A_at: Any, x: Any, x_at: Any, u: Any, u_at: Any, p: Any, p_at: Any,
@@ -187,19 +197,19 @@ def _product(terms: int, rows: int) -> Any:
     ) -> Any:  # fmt: skip
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             vectors, length = _Vectors(context, builder, signature, args), args[-1]
-            with _loop(builder, length, rows) as (row, _):
-                these = [builder.add(row, ir.Constant(_INT, i)) for i in range(rows)]
+            with _loop(builder, length, ROWS) as (row, _):
+                these = [builder.add(row, ir.Constant(_INT, i)) for i in range(ROWS)]
                 begins = [builder.mul(i, length) for i in these]
                 later = [builder.mul(length, ir.Constant(_INT, term)) for term in range(terms)]
                 scales = [
                     [_splat(builder, builder.load(vectors.number_at(6, builder.add(i, term)))) for term in later]
                     for i in these
                 ]
-                sums = _sums(builder, rows)
-                with _loop(builder, length, WIDTH) as (column, _):
+                sums = _sums(builder, ROWS)
+                for _, column in _eights(builder, length, COLUMNS):
                     factor = vectors.load(4, column)
                     changes = [vectors.load(8, builder.add(column, term)) for term in later]
-                    for i in range(rows):
+                    for i in range(ROWS):
                         place = vectors.at(2, builder.add(begins[i], column))
                         entries = builder.load(place, align=8)
                         for scale, change in zip(scales[i], changes, strict=True):
@@ -207,7 +217,7 @@ def _product(terms: int, rows: int) -> Any:
                         if terms:
                             builder.store(entries, place, align=8)
                         builder.store(_fma(builder, entries, factor, builder.load(sums[i])), sums[i])
-                for i in range(rows):
+                for i in range(ROWS):
                     builder.store(_total(builder, builder.load(sums[i])), vectors.number_at(0, these[i]))
             return context.get_dummy_value()
 
@@ -217,8 +227,8 @@ def _product(terms: int, rows: int) -> Any:
     return intrinsic(product)
 
 
-product = _product(0, rows=4)
+product = _product(0)
 """y = A x; u and p are not read."""
 
-update_product = _product(WAITING, rows=4)
+update_product = _product(WAITING)
 """y = A x after A += the sum of WAITING products u p^T; the u lie one after the other, likewise the p."""

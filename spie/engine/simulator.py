@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from spie.engine.lanes import mix
 from spie.engine.policy import interval
+from spie.errors import ABSURD, check_whole, told
 from spie.tasks.mdp import MDP
 
 ACTIONS = 1  # A
@@ -54,6 +55,7 @@ class LaneRecords(NamedTuple):
     episode_steps: Any  # [lanes * episodes]
     snapshots: Any  # [lanes * asked steps * S]
     path: Any  # [lanes * horizon] of STEP
+    earned: Any  # [lanes * parts] reward up to the end of each part of the steps, or of the episodes
     replay: Any  # [lanes * horizon]
     refused: Any  # [lanes * 2] step and state of the first replayed action that was not available; 0 for none
     snapshot_steps: Any
@@ -83,27 +85,28 @@ def thresholds(prob: NDArray[np.float64]) -> NDArray[np.uint64]:
 
 
 def action_sets(available: NDArray[np.bool_]) -> NDArray[np.uint64]:
-    """Actions on offer [S, A] as a word for each state, one bit each [S]."""
-    bits = np.uint64(1) << np.arange(available.shape[1], dtype=np.uint64)
-    return np.asarray((available * bits).sum(axis=1, dtype=np.uint64))
+    """Actions on offer [..., S, A] as a word for each state, one bit each [..., S]."""
+    bits = np.uint64(1) << np.arange(available.shape[-1], dtype=np.uint64)
+    return np.asarray((available * bits).sum(axis=-1, dtype=np.uint64))
 
 
 def run_length(steps: int, episodes: int | None) -> tuple[int, int, int]:
     """Steps in all, the cap of an episode and the number of episodes, -1 for none; checked."""
-    for name, value in (("steps", steps), ("episodes", episodes)):
-        if value is not None and not (isinstance(value, int | np.integer) and value >= 1):
-            raise ValueError(f"{name} must be a whole number of at least 1, not {value}")
+    check_whole("steps", steps)
+    if episodes is not None:
+        check_whole("episodes", episodes)
     horizon = steps if episodes is None else steps * episodes
     if horizon >= 2**31:
-        raise ValueError(f"a run of {horizon:,} steps is too long: at most {2**31 - 1:,}")
+        shown = f"{horizon:,}" if horizon < ABSURD else told(horizon)
+        raise ValueError(f"a run of {shown} steps is too long: at most {2**31 - 1:,}")
     return (horizon, -1, -1) if episodes is None else (horizon, steps, episodes)
 
 
 def snapshot_array(snapshots: Sequence[int], horizon: int) -> NDArray[np.int64]:
     """The steps at which visits are noted, checked."""
-    steps = np.array(snapshots, np.int64)
+    steps = np.array([min(step, 2**62) for step in snapshots], np.int64)
     if len(steps) and not (steps[0] >= 1 and (np.diff(steps) > 0).all() and steps[-1] <= horizon):
-        raise ValueError(f"snapshots must be rising steps between 1 and {horizon}, not {list(snapshots)}")
+        raise ValueError(f"snapshots must be rising steps between 1 and {horizon}, not {told(list(snapshots))}")
     return steps
 
 
@@ -159,6 +162,13 @@ def reset(lane, l, t, word, mdp, records):
 
 
 @no_type_check
+def note_episode(lane, l, episodes, records):
+    """The reward up to the end of this episode, for the part of the episodes that it belongs to."""
+    parts = len(records.earned) // (len(records.episode_steps) // episodes)
+    records.earned[l * parts + lane.episode * parts // episodes] = lane.total_reward
+
+
+@no_type_check
 def end_step(lane, l, t, cap, episodes, discount, mdp, records):
     """Where an episode ends, by itself or at its cap, the next begins; after the last one the lane is over.
 
@@ -170,6 +180,7 @@ def end_step(lane, l, t, cap, episodes, discount, mdp, records):
         return False
     if episodes >= 0:
         records.episode_steps[l * episodes + lane.episode] = lane.length
+        note_episode(lane, l, episodes, records)
     lane.truncated += discount != 0.0
     lane.episode += 1
     lane.length = 0
@@ -198,4 +209,4 @@ def snapshot(shot, l, t, over, S, records):
     return shot
 
 
-FUNCTIONS = (mix, interval, replayed_action, env_step, arrive, reset, end_step, record, snapshot)
+FUNCTIONS = (mix, interval, replayed_action, env_step, arrive, reset, note_episode, end_step, record, snapshot)

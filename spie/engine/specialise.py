@@ -1,14 +1,15 @@
 """From a kernel written as a plain function to compiled code, specialised and kept on disk.
 
 An agent writes its loop once, as an ordinary function whose names in capitals are constants. For each use,
-`specialise` writes a module with the constants filled in, the branches that they rule out left out, and the intrinsic
-reward beside the loop, and has Numba compile that. So a run pays only for what its reward asks for, and so does its
-compilation. The module's name is a hash of its whole text, so the next process finds the compiled code and starts at
-once.
+`specialise` writes a module with the constants filled in, the branches that they rule out left out, the helpers put in
+the place of their calls, and the intrinsic reward beside the loop, and has Numba compile that. So a run pays only for
+what its reward asks for, and so does its compilation. The module's name is a hash of all that makes its text, so the
+next process finds the compiled code and starts at once.
 """
 
 import ast
 import functools
+import gc
 import hashlib
 import importlib.util
 import inspect
@@ -18,13 +19,16 @@ import os
 import sys
 import tempfile
 import textwrap
+import traceback
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from spie.engine import inline
 from spie.files import write_whole
 from spie.rewards import QUANTITIES, Reward
 
@@ -69,6 +73,19 @@ def _keep_private(folder: Path) -> None:
         folder.chmod(0o700)
 
 
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Numba makes many objects and keeps them: to look for garbage among them is an eighth of its time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@_no_garbage_collection()
 def specialise(
     kernel: Callable[..., Any],
     helpers: Iterable[Callable[..., Any]],
@@ -93,20 +110,37 @@ def specialise(
     lines += [f"{name} = np.uint64({value})\n" for name, value in words.items()]
     filled_in = tuple((name, value) for name, value in constants.items() if name not in words)
     called = f"def intrinsic_reward({', '.join(quantities)}):\n    return reward({', '.join(reward.needs)})"
-    given = {}
+    given: dict[str, Callable[..., Any]] = {}
+    written: dict[str, Callable[..., Any]] = {}
     for name, function in {"reward": reward.function, **(functions or {})}.items():
         what = f'reward "{reward.name}"' if name == "reward" else f"{name} function {function.__name__}"
         try:
-            lines.append(_standing_alone(function, name, what))
-        except _NoSource:  # typed at a prompt: compiled anew in each process
+            block, parts = _standing_alone(function, name, what)
+            lines.append(block)
+            written |= parts
+        except _NoSource:  # typed at a prompt: compiled again in each process
             given[name] = function
-    inner = _INNER.format(counted=allocates)
-    lines += [f"{inner}\n{text}\n" for text in (called, *(_specialised(helper, filled_in) for helper in helpers))]
-    cached = "" if given else "cache=True, "
-    lines.append(f'@njit({cached}nogil=True, no_cfunc_wrapper=True, error_model="numpy", _nrt={allocates})')
-    lines.append(_specialised(kernel, filled_in))
-    compiled = getattr(_load("\n".join(lines), tuple(given.items())), kernel.__name__)
-    return _with_clear_errors(compiled, f'reward "{reward.name}"' + "".join(f", {name}" for name in functions or ()))
+    texts = called, *_needed_texts(kernel, helpers, filled_in)
+    loaded = _load("\n".join(lines), texts, allocates, tuple(given.items()))
+    compiled = getattr(loaded, kernel.__name__)
+    code = reward.function.__code__
+    own = "" if reward.built_in else f" of {code.co_filename}, line {code.co_firstlineno}"
+    what = f'reward "{reward.name}"' + "".join(f", {name}" for name in functions or ())
+    files = {function.__code__.co_filename for function in given.values()}
+    return _noted(_with_clear_errors(compiled, what, written, files), what + own)
+
+
+def _needed_texts(
+    kernel: Callable[..., Any], helpers: Iterable[Callable[..., Any]], constants: tuple[tuple[str, Any], ...]
+) -> list[str]:
+    """The texts of those helpers that are called once the constants are filled in, and of the kernel."""
+    texts = [_specialised(kernel, constants)]
+    names = inline.called(texts[0])
+    for helper in reversed(tuple(helpers)):
+        if helper.__name__ in names:
+            texts.append(_specialised(helper, constants))
+            names |= inline.called(texts[-1])
+    return texts[::-1]
 
 
 @functools.lru_cache(maxsize=1000)
@@ -118,7 +152,7 @@ def _specialised(function: Callable[..., Any], constants: tuple[tuple[str, Any],
 
 
 def _own_text(function: Callable[..., Any]) -> str:
-    """The text of a function of a kernel; `inspect` would read its file anew for each of them."""
+    """The text of a function of a kernel; `inspect` would read its file again for each of them."""
     found = _texts(function.__code__.co_filename).get(function.__code__.co_firstlineno)
     return textwrap.dedent(inspect.getsource(function)) if found is None else found
 
@@ -133,7 +167,7 @@ def _texts(file: str) -> dict[int, str]:
 
 
 class _FillIn(ast.NodeTransformer):
-    """Numba would find the dead branches too, but has read and analysed them by then: a fifth of its time."""
+    """Constants for their names. Numba would find the dead branches too, but has read and analysed them by then."""
 
     def __init__(self, constants: Mapping[str, Any]) -> None:
         self.constants = constants
@@ -173,19 +207,28 @@ class _FillIn(ast.NodeTransformer):
 
 
 @functools.cache
-def _load(text: str, given: tuple[tuple[str, Callable[..., Any]], ...]) -> types.ModuleType:
-    name = "spie_kernel_" + hashlib.sha256(text.encode()).hexdigest()[:32]
+def _load(
+    head: str, texts: tuple[str, ...], allocates: bool, given: tuple[tuple[str, Callable[..., Any]], ...]
+) -> types.ModuleType:
+    """The module of a head and these functions, the last of which is the kernel; `given` functions have no text."""
+    outer = f'@njit({"" if given else "cache=True, "}nogil=True, no_cfunc_wrapper=True, error_model="numpy", '
+    decorators = _INNER.format(counted=allocates), f"{outer}_nrt={allocates})"
+    whole = "\n".join((head, *texts, *decorators, _inliner()))
+    name = "spie_kernel_" + hashlib.sha256(whole.encode()).hexdigest()[:32]
     if given:
         import numba
 
         njit: Any = numba.njit
         module = types.ModuleType(name)
         module.__dict__.update({key: njit(_nrt=True)(function) for key, function in given})
-        exec(compile(text, name, "exec"), module.__dict__)
+        exec(compile(_module_text(head, texts, *decorators), name, "exec"), module.__dict__)
         return module
     path = cache_folder() / f"{name}.py"
     if not path.exists():
-        write_whole(path, text)  # another process may be writing the same file
+        text = _module_text(head, texts, *decorators)
+        with _one_at_a_time(path.parent):
+            if not path.exists():  # else another process was sooner: a new file would outdate what it compiles
+                write_whole(path, text)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
@@ -195,20 +238,104 @@ def _load(text: str, given: tuple[tuple[str, Callable[..., Any]], ...]) -> types
     return module
 
 
-def _with_clear_errors(compiled: Any, what: str) -> Callable[..., Any]:
+@functools.cache
+def _inliner() -> str:
+    return inspect.getsource(inline)
+
+
+def _module_text(head: str, texts: Sequence[str], inner: str, outer: str) -> str:
+    *helpers, kernel = inline.inlined(texts)
+    return "\n".join([head, *(f"{inner}\n{text}\n" for text in helpers), outer, kernel])
+
+
+@contextmanager
+def _one_at_a_time(path: str | Path) -> Iterator[None]:
+    """Have other processes wait that want to do the same with a file or folder: they then find what this one leaves."""
+    descriptor = -1
+    with suppress(ImportError, OSError):  # no such locks here, or no file: a function that was typed at a prompt
+        import fcntl
+
+        descriptor = os.open(path, os.O_RDONLY)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # until it is closed, or the process ends
+    try:
+        yield
+    finally:
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+_UNDER_WAY: list[str] = []  # what compiled code is called for at this moment, once for each thread
+
+
+def under_way() -> list[str]:
+    """What compiled code is at work for in this process: it cannot be interrupted, so one may want to know."""
+    return sorted({*_UNDER_WAY})
+
+
+def _noted(kernel: Callable[..., Any], what: str) -> Callable[..., Any]:
+    """The kernel; while it is at work, `under_way` says so."""
+
+    @functools.wraps(kernel)
+    def call(*args: Any) -> Any:
+        _UNDER_WAY.append(what)
+        try:
+            return kernel(*args)
+        finally:
+            _UNDER_WAY.remove(what)
+
+    return call
+
+
+def _with_clear_errors(
+    compiled: Any, what: str, written: Mapping[str, Callable[..., Any]], files: set[str]
+) -> Callable[..., Any]:
+    """The compiled kernel; whatever users' functions do in it is one line.
+
+    written: the functions whose text is in the kernel's file, by that text; files: of those that have none there.
+    """
+
     @functools.wraps(compiled)
     def call(*args: Any) -> Any:
         from numba.core.errors import NumbaError, UnsupportedBytecodeError
 
         try:
+            if not compiled.overloads:
+                # Compile it, or load what another process has compiled
+                with _one_at_a_time(compiled.py_func.__code__.co_filename), _no_garbage_collection():
+                    compiled.compile(tuple(map(compiled.typeof_pyval, args)))
             return compiled(*args)
         except (NumbaError, UnsupportedBytecodeError, AttributeError) as error:
             lines = [line.strip() for line in str(error).splitlines()]
             causes = [line for line in lines if line and not line.startswith("Failed in nopython mode")]
             cause = " ".join(causes[: 2 if causes[0].endswith(":") else 1])
             raise ValueError(f"{what} cannot be compiled: {cause}") from error
+        except Exception as error:  # of compiled code only users' functions raise any
+            place = _place(error, compiled.py_func.__code__.co_filename, written, files)
+            if not place:
+                raise
+            cause = " ".join(f"{type(error).__name__}: {error}".removesuffix(": ").split())
+            raise ValueError(f"{what} failed: {place}, {cause}") from error
 
     return call
+
+
+def _place(error: BaseException, kernel: str, written: Mapping[str, Callable[..., Any]], files: set[str]) -> str:
+    """The file and line of a user's function that raised an error in the file of a kernel; empty if none did."""
+    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+    if frame.f_code.co_filename in files:
+        return f"{frame.f_code.co_filename}, line {line}"
+    if frame.f_code.co_filename != kernel:
+        return ""
+    for made in ast.walk(ast.parse(Path(kernel).read_text(encoding="utf-8"))):
+        if isinstance(made, ast.FunctionDef) and made.lineno <= line <= (made.end_lineno or 0):
+            function = written.get(ast.unparse(_bare(made)))
+            if function is not None:
+                text, first = inspect.getsourcelines(function)
+                own = _bare(ast.parse(textwrap.dedent("".join(text))).body[0])
+                pairs = zip(ast.walk(made), ast.walk(own), strict=True)  # the same statements on other lines
+                lines = [o.lineno for m, o in pairs if isinstance(m, ast.stmt) and m.lineno == line]  # type: ignore[attr-defined]
+                return f"{inspect.getsourcefile(function)}, line {first + lines[-1] - 1}"
+    return ""
 
 
 class _NoSource(Exception):
@@ -239,12 +366,14 @@ def _bare(function: Any) -> ast.FunctionDef:
     return bare
 
 
-def _standing_alone(function: Callable[..., Any], name: str, what: str) -> str:
+def _standing_alone(function: Callable[..., Any], name: str, what: str) -> tuple[str, dict[str, Callable[..., Any]]]:
     """The function, called `name`, and all that it uses, as text that stands for itself and so can be hashed.
 
-    It stands inside a function, so that a user's `HALF` or `mix` is not the kernel's.
+    It stands inside a function, so that a user's `HALF` or `mix` is not the kernel's. Returned with it: of each
+    function's text in there, whose it is.
     """
     lines: list[str] = []
+    written: dict[str, Callable[..., Any]] = {}
     seen: dict[str, Any] = {}
 
     def add(function: Callable[..., Any], name: str) -> None:
@@ -274,8 +403,9 @@ def _standing_alone(function: Callable[..., Any], name: str, what: str) -> str:
         tree = ast.parse(text).body[0]
         assert isinstance(tree, ast.FunctionDef)
         tree.name = name
+        written[ast.unparse(tree)] = function
         lines.append(f"{_INNER.format(counted=True)}\n{ast.unparse(tree)}\n")
 
     add(function, name)
     body = textwrap.indent("\n".join(lines), "    ")
-    return f"def own_names():\n{body}\n    return {name}\n\n\n{name} = own_names()\n"
+    return f"def own_names():\n{body}\n    return {name}\n\n\n{name} = own_names()\n", written

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-import jinja2
 import numpy as np
 
 from spie.behaviour.fit import Fit
@@ -12,8 +11,8 @@ from spie.behaviour.predictive import Predictive
 from spie.behaviour.recovery import Confusion, Recovery
 from spie.behaviour.rows import Rows
 from spie.files import write_whole
-from spie.page.report import Drawing, draw
-from spie.paper.sections import Curve, CurvePanels, Panel, Row, Table, Text, number
+from spie.page import standalone
+from spie.paper.sections import Curve, CurvePanels, Panel, Row, SectionPart, Table, Text, number
 
 MOST_CURVES = 7  # in one panel
 
@@ -51,6 +50,16 @@ def curves(found: Predictive) -> CurvePanels:
     return CurvePanels("New places against steps; bands are 95 % of the mean over subjects", [panel])
 
 
+def scatter(found: Recovery) -> CurvePanels:
+    """Estimates against the truth, a panel for each parameter."""
+    panels = []
+    for j, parameter in enumerate(found.model.parameters):
+        points = np.stack([parameter.value(found.truth[:, j]), parameter.value(found.found[:, j])], axis=1)
+        log: Literal["", "xy"] = "xy" if parameter.scale == "log" else ""
+        panels.append(Panel(parameter.name.replace("_", " "), {}, "true", "estimate", log=log, points=points))
+    return CurvePanels("Estimates against the truth; on the line they are equal", panels)
+
+
 def page(
     fit: Fit,
     command: str,
@@ -61,7 +70,7 @@ def page(
 ) -> str:
     """The whole page as text."""
     compared = fit.compare()
-    sections: list[tuple[str, Sequence[Table | Text | Drawing]]] = [
+    sections: list[tuple[str, Sequence[SectionPart]]] = [
         ("Models side by side", [table(compared), Text("", compared.notes)])
     ]
     if heldout is not None:
@@ -69,32 +78,21 @@ def page(
     sections.append(("Parameters", [estimates(fit)]))
     if predictive is not None:
         rows = predictive.rows()
-        sections.append(
-            ("Do simulated subjects walk alike?", [draw(curves(predictive)), table(rows), Text("", rows.notes)])
-        )
+        sections.append(("Do simulated subjects walk alike?", [curves(predictive), table(rows), Text("", rows.notes)]))
     if recovery is not None:
         rows = recovery.rows()
-        sections.append(("Would the parameters be found?", [table(rows), Text("", rows.notes)]))
+        sections.append(("Would the parameters be found?", [scatter(recovery), table(rows), Text("", rows.notes)]))
     if confusion is not None:
         sections.append(("Would the models be told apart?", [table(confusion.rows())]))
     report = fit.paths.report()
     sections.append(("The data", [table(report), Text("", report.notes)]))
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("spie.page"), autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
+    best, n = compared[0], len(fit.paths.subjects)
+    introduction = (
+        f"{n} subjects, {len(fit.fits)} models, {fit.method} with {fit.starts} starts. By summed BIC the best of these "
+        f"models is {best['model']}, with the lowest BIC in {best['best_for']} of {n} subjects. That it is the best of "
+        "these does not make it true: held-out likelihood, recovery and confusion say how far it can be trusted."
     )
-    environment.filters["number"] = number
-    # The look and the macros are those of the report, which is one page and not a library of parts
-    report_page, own = (_source(environment, name) for name in ("report.html", "behaviour.html"))
-    macros, style = report_page.partition("<!DOCTYPE")[0], report_page.partition("<style>")[2].partition("</style>")[0]
-    best = compared[0]
-    return environment.from_string(macros + own).render(
-        command=command, style=style, sections=sections, best=best, fit=fit, n=len(fit.paths.subjects)
-    )
-
-
-def _source(environment: jinja2.Environment, name: str) -> str:
-    assert environment.loader is not None
-    return environment.loader.get_source(environment, name)[0]
+    return standalone.page("Behavioural models of recorded paths", [introduction], sections, command)
 
 
 def write(path: Path, fit: Fit, command: str, **parts: Any) -> None:

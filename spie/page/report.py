@@ -4,9 +4,11 @@ Experiments say what their sections consist of (`spie.paper.sections`); here it 
 What is unfinished or was not run is shown as such and gives no number.
 """
 
+import base64
 import dataclasses
 import functools
 import itertools
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -23,13 +25,13 @@ from spie.paper.claims import judge
 from spie.paper.coin import luck
 from spie.paper.comparison import tally
 from spie.paper.contenders import label
-from spie.paper.experiment import Experiment
+from spie.paper.experiment import Experiment, no_runs
 from spie.paper.findings import findings
 from spie.paper.results import Results
 from spie.paper.sections import (
-    Animation,
     CurvePanels,
     Diagrams,
+    Film,
     HeatMaps,
     Maps,
     NetworkDiagram,
@@ -42,6 +44,7 @@ from spie.paper.sections import (
     number,
 )
 from spie.paper.shipped import SAME, Shipped, available
+from spie.representations import sr
 from spie.runs.run import Run, load
 
 
@@ -72,7 +75,7 @@ class Section(NamedTuple):
     state: str  # "finished", "not run" or "unfinished: ..."
     facts: str = ""  # runs, seeds, time
     parts: Sequence[Table | Text | Drawing] = ()
-    animations: Sequence[dict[str, Any]] = ()
+    films: Sequence[dict[str, Any]] = ()
     settings: Table | None = None
     shipped: ShippedSection | None = None
 
@@ -81,7 +84,8 @@ class Section(NamedTuple):
 
 
 def _curve_panels(part: CurvePanels) -> list[Any]:
-    return [plots.curve_panel(panel) for panel in part.panels]
+    styles = plots.curve_styles(part.panels)
+    return [plots.curve_panel(panel, styles) for panel in part.panels]
 
 
 def _maps(part: Maps) -> list[Any]:
@@ -94,10 +98,8 @@ def _diagrams(part: Diagrams) -> list[Any]:
 
 def _heat_maps(part: HeatMaps) -> list[Any]:
     """In groups of times, so that a narrow page shows them one below the other."""
-    groups = range(0, len(part.times), MAPS_ACROSS)
-    return [
-        plots.heat_maps(part.mdp, part.values, part.times, shown=slice(first, first + MAPS_ACROSS)) for first in groups
-    ]
+    groups = [slice(first, first + MAPS_ACROSS) for first in range(0, len(part.times), MAPS_ACROSS)]
+    return [plots.heat_maps(part.mdp, part.values, part.times, shown=group, room=MAPS_ACROSS) for group in groups]
 
 
 def _space_maps(part: SpaceMaps) -> list[Any]:
@@ -136,26 +138,59 @@ def draw(part: Any) -> Table | Text | Drawing:
     return Drawing(part.caption, [plots.svg(figure) for figure in figures(part)], kind, legend)
 
 
-def animation(part: Animation) -> dict[str, Any]:
-    """The map, the path and what is shown while it rests."""
+SCALES = {"M": (0.001, 10), "F": (0.001, 1)}  # of a film's representation, logarithmic
+WAYS = {"u": (-1, 0), "r": (0, 1), "d": (1, 0), "l": (0, -1), ".": (0, 0)}  # a step, down and to the right
+
+
+def film(part: Film) -> dict[str, Any]:
+    """The map, the path and what was paid on it, as small as they can be written; film.js makes the film of it."""
     mdp, s, room = part.mdp, part.states, part.rooms
     assert mdp.cells is not None
-    letters = {(0, 0): ".", (-1, 0): "u", (0, 1): "r", (1, 0): "d", (0, -1): "l"}
-    last = np.full(mdp.n_states, -np.inf)
-    np.maximum.at(last, s, np.arange(len(s)))
-    brightness = np.exp((last - len(s) + 1) / part.fade).round(3)
+    letters = {way: letter for letter, way in WAYS.items()}
     cuts = [0, *(np.flatnonzero(np.diff(room[s])) + 1).tolist(), len(s)]
+    least, most = float(part.bonuses.min()), float(part.bonuses.max())
+    varies = not plots.is_constant(part.bonuses)
+    paid = np.rint(255 * (part.bonuses - least) / (most - least if varies else math.inf)).astype(np.uint8)
+    fixed_fr = part.matrix == "F" and part.eta is None
+    diagonal = sr(mdp.transition(), part.gamma).diagonal().round(4).tolist() if fixed_fr else None
     return {
         "title": part.title,
         "text": part.text,
         "shape": mdp.shape,
-        "squares": list(zip(*mdp.cells.T.tolist(), room.tolist(), brightness.tolist(), strict=True)),
+        "cells": mdp.cells.tolist(),
+        "rooms": room.tolist(),
+        "ways": WAYS,
         "start": int(s[0]),
-        "end": int(s[-1]),
-        "moves": "".join(letters[row, column] for row, column in np.diff(mdp.cells[s], axis=0).tolist()),
+        "path": "".join(letters[row, column] for row, column in np.diff(mdp.cells[s], axis=0).tolist()),
         "stays": [(int(room[s[a]]), a, b - a) for a, b in itertools.pairwise(cuts)],  # room, first step, length
+        "bonuses": base64.b64encode(paid.tobytes()).decode(),
+        "captions": _captions(part, (least, most) if varies else (least,)),
         "fade": part.fade,
+        "matrix": part.matrix,
+        "eta": part.eta,
+        "gamma": part.gamma,
+        "diagonal": diagonal,
+        "scale": SCALES.get(part.matrix),
+        "heat": [[round(255 * x) for x in plots.HEAT(i / 4)[:3]] for i in range(5)],
     }
+
+
+class MapCaption(NamedTuple):
+    """What a map of a film shows, and between which numbers its colours run."""
+
+    name: str
+    ends: Sequence[str] = ()
+
+
+def _captions(part: Film, bonuses: Sequence[float]) -> list[MapCaption]:
+    """Of the two maps of a film, or of three where there is a representation."""
+    shown = [number(x, significant=3) for x in bonuses]
+    paid = MapCaption("bonus", shown) if len(shown) > 1 else MapCaption(f"bonus: always {shown[0]}")
+    found = [MapCaption("where it was lately"), paid]
+    if part.matrix:
+        kind = "fixed" if part.eta is None else "learned"
+        found.append(MapCaption(f"{part.matrix}[s, :], {kind}", [f"{x:g}" for x in SCALES[part.matrix]]))
+    return found
 
 
 def settings_table(runs: Sequence[Run]) -> Table:
@@ -179,13 +214,29 @@ def _flat(settings: dict[str, Any]) -> dict[str, Any]:
     return flat
 
 
+def write_figures(results: Results, folder: Path, kinds: Sequence[str]) -> list[Path]:
+    """Every figure of the experiments that are finished, and of what ships, as files of some kinds (svg, pdf, png)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shipped, _ = available()
+    written = []
+    for e in shown_experiments(results, shipped):
+        finished = not e.runs(1) or results.finished(e.key)
+        parts = e.section(e, results) if finished else shipped[e.key].parts if e.key in shipped else ()
+        drawn = [figure for part in parts if type(part) in FIGURES for figure in FIGURES[type(part)][1](part)]
+        for i, figure in enumerate(drawn, 1):
+            for kind in kinds:
+                written.append(folder / f"{e.key.replace('/', '-')}-{i}.{kind}")
+                plots.save(figure, written[-1])
+    return written
+
+
 # The page
 
 
 def section(results: Results, e: Experiment, shipped: Shipped | None = None) -> Section:
     """An experiment with its parts, or the command that is still to be run; and what ships of it."""
     show = functools.partial(Section, e.key, e.title, shipped=_shipped(shipped, results) if shipped else None)
-    if not e.runs(1):
+    if e.runs is no_runs:
         return show("", "finished", "", *_drawn(e.section(e, results)))
     runs, missing = results.runs(e.key), results.missing(e.key)
     command = f"spie run {e.name}{e.options} --seeds {results.seeds.get(e.key, e.seeds)}"
@@ -206,18 +257,19 @@ def _shipped(found: Shipped, results: Results) -> ShippedSection:
     """What ships; where the user has the same runs, only whether they came out alike."""
     e = found.experiment
     mark = f"{found.stale} ({found.mark})" if found.stale else found.mark
+    facts = f"{found.facts}; {found.unfinished}" if found.unfinished else found.facts
     show = functools.partial(ShippedSection, mark, command=f"spie run {e.name}{e.options} --check")
     runs = results.runs(e.key)
     if results.finished(e.key) and {run.id for run in runs} == found.ids:
         same = sum(found.confirm(run, load(results.store, run)) == SAME for run in runs)
         return show(f"{found.facts}. The runs above are these: {same} of {len(runs)} came out with the same bits")
-    return show(found.facts, parts=[draw(part) for part in found.parts])
+    return show(facts, parts=[draw(part) for part in found.parts])
 
 
 def _drawn(parts: Sequence[SectionPart]) -> tuple[list[Table | Text | Drawing], list[dict[str, Any]]]:
-    """The parts as the template takes them; animations apart, because they are sections of their own."""
-    still = [draw(part) for part in parts if not isinstance(part, Animation)]
-    return still, [animation(part) for part in parts if isinstance(part, Animation)]
+    """The parts as the template takes them; films apart, because they are sections of their own."""
+    still = [draw(part) for part in parts if not isinstance(part, Film)]
+    return still, [film(part) for part in parts if isinstance(part, Film)]
 
 
 def shown_experiments(results: Results, shipped: Iterable[str] = ()) -> list[Experiment]:
@@ -240,8 +292,8 @@ def page(results: Results) -> str:
     stored = [run for e in shown if results.finished(e.key) for run in results.runs(e.key)]
     versions = {tuple(sorted(results.store.info(run.id)["versions"].items())) for run in stored}
     sections = [section(results, e, shipped.get(e.key)) for e in shown]
-    for i, moving in enumerate(moving for s in sections for moving in s.animations):
-        moving["id"] = f"animation-{i + 1}" if i else "animation"
+    for i, moving in enumerate(moving for s in sections for moving in s.films):
+        moving["id"] = f"film-{i + 1}"
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("spie.page"), autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
     )
@@ -257,6 +309,7 @@ def page(results: Results) -> str:
         judgements=judgements,
         paper_seeds=paper.SEEDS_OF_TABLES_1_AND_3,
         refused=refused,
+        ramp=plots.shades(np.linspace(0, 1, 5)),
         versions=[", ".join(map(" ".join, found)) for found in sorted(versions)],
     )
 

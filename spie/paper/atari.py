@@ -13,7 +13,7 @@ from spie.paper.contenders import label
 from spie.paper.experiment import Experiment
 from spie.paper.published import Cell
 from spie.paper.results import Results
-from spie.paper.sections import Curve, CurvePanels, Panel, Row, SectionPart, Table, number
+from spie.paper.sections import CurvePanels, Panel, Row, SectionPart, Table, mean_curve, number
 from spie.runs.run import Run
 from spie.tasks.atari import AtariTask
 from spie.trace import Trace
@@ -22,6 +22,7 @@ SHAPE: tuple[int, int, int] = (4, 84, 84)  # of a state
 PAPER_FRAMES = 10**8
 SMALL_TIER = 20_000  # frames, by default
 NETWORKS = ("paper", "nature")
+CURVE_EPISODES = 20  # of a run that has a curve: fewer are a step or two
 
 
 def settings(agent: str, frames: int, network: str | None = None, **changes: Any) -> DQN:
@@ -127,9 +128,11 @@ def learning_curves(experiment: Experiment, results: Results) -> list[SectionPar
     x = np.linspace(0, experiment.frames, 101)
     panels = []
     for game, cells in results.found(experiment.key).items():
-        curves = {name: Curve(x, *stats.mean_curve(reward_curve(trace, x))) for name, (_, trace) in cells.items()}
+        if max((one.trace.episode_steps > 0).sum(axis=1).max() for one in cells.values()) < CURVE_EPISODES:
+            continue
+        curves = {name: mean_curve(x, reward_curve(one.trace, x), one.look) for name, one in cells.items()}
         panels.append(Panel(game, curves, "frames", "reward of an episode"))
-    return [CurvePanels("Mean reward of the last 100 episodes that ended", panels)]
+    return [CurvePanels("Mean reward of the last 100 episodes that ended", panels)] if panels else []
 
 
 def reward_curve(trace: Trace, frames: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -143,3 +146,24 @@ def reward_curve(trace: Trace, frames: NDArray[np.float64]) -> NDArray[np.float6
         first = np.maximum(n - 100, 0)
         curve[:] = (total[n] - total[first]) / np.maximum(n - first, 1)
     return curves
+
+
+def game_experiment(
+    name: str, title: str, printed: Callable[[Run], Cell], runs: Callable[..., list[Run]], **more: Any
+) -> Experiment:
+    """An experiment on Atari games, whose runs take hours: what ships of it grows."""
+    return Experiment(
+        name,
+        title,
+        section(printed),
+        runs,
+        measure=scored,
+        compared=beside(printed),
+        long=True,
+        on="processes",
+        ships=section(printed),
+        grows=True,
+        frames=SMALL_TIER,
+        networks=NETWORKS,
+        **more,
+    )

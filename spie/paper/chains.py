@@ -1,6 +1,7 @@
 """What Tables 1, 3 and 4 share: RiverSwim and SixArms, their settings, controls that the paper lacks, their section."""
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from spie import stats
 from spie.agents.registry import agent as named
 from spie.agents.sarsa.settings import Sarsa
 from spie.paper import published as paper
-from spie.paper.claims import Measure
+from spie.paper.claims import Claim, Measure
 from spie.paper.comparison import Comparison, comparisons
 from spie.paper.contenders import Contender, words
 from spie.paper.experiment import Experiment
@@ -145,3 +146,11 @@ def reason(results: Results, cell: Comparison) -> str:
 def shown(c: Comparison) -> str:
     """A reading and what it gives."""
     return f"{words(c.run.variant)} ({number(c.ours.mean)}, {number(c.as_sd.z, 1)} apart)"
+
+
+def chain_table(
+    name: str, title: str, cells: Mapping[tuple[str, str], paper.Cell], claims: Sequence[Claim]
+) -> Experiment:
+    """The experiment of a table of the paper on the two chains."""
+    planned = functools.partial(runs, cells)
+    return Experiment(name, title, section, planned, seeds=1000, claims=claims, published=cells)

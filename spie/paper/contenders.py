@@ -8,8 +8,13 @@ CONTROLS = ("constant", "optimistic", "count", "random")  # tabular agents witho
 
 
 def words(variant: Mapping[str, Any]) -> str:
-    """A variant for people: "ties=first"."""
-    return " ".join(f"{name}={f'{value:g}' if isinstance(value, float) else value}" for name, value in variant.items())
+    """A variant for people: "ties=first"; of a whole phrase "tuned on this task"."""
+    return " ".join(map(_setting, variant, variant.values()))
+
+
+def _setting(name: str, value: Any) -> str:
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{name} {text}" if " " in text else f"{name}={text}"
 
 
 def label(agent: str, variant: Mapping[str, Any]) -> str:

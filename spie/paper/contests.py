@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from spie.agents.sarsa.settings import Sarsa
+from spie.paper.experiment import Experiment
+from spie.paper.sections import SectionPart
 from spie.runs.run import Run
 from spie.search.select import Choice, Load, Round, Search, fresh
 
@@ -35,3 +37,16 @@ def winner(contest: Choice, load: Load) -> Sarsa:
     """The settings that the second round leaves."""
     found: Sarsa = contest.settings(int(contest.best(1, load)[0]))
     return found
+
+
+def contest_experiment(
+    name: str,
+    title: str,
+    section: Callable[[Experiment, Any], Sequence[SectionPart]],
+    contests: Contests,
+    confirmation: Callable[[int, Load], list[Run]],
+    **more: Any,
+) -> Experiment:
+    """An experiment of these contests, whose runs are followed by those of the winners; its section ships."""
+    then = (second_runs(contests), confirmation)
+    return Experiment(name, title, section, first_runs(contests), then=then, long=True, ships=section, **more)

@@ -25,6 +25,7 @@ from spie.runs.store import Store
 from spie.search.select import Load
 
 LEAST_FRAMES = 1_000
+SHARE_SEEN = 0.99  # of the states: what counts as covered
 
 Array = NDArray[Any]
 
@@ -36,16 +37,20 @@ def no_runs(seeds: int) -> list[Run]:
 
 def total_reward(run: Run, trace: Any) -> tuple[str, Array]:
     """What is measured of a run, and a value for each seed."""
-    return "total reward", trace.total_reward
+    return "total reward (more is better)", trace.total_reward
 
 
 def episode_steps(run: Run, trace: Any) -> tuple[str, Array]:
-    return "steps an episode", np.asarray(trace.episode_steps.mean(axis=1))
+    return "steps per episode (less is better)", np.asarray(trace.episode_steps.mean(axis=1))
 
 
 def states_seen(run: Run, trace: Any) -> tuple[str, Array]:
-    n = trace.first_visit.shape[1]
-    return f"states seen in {run.steps} steps, of {n}", np.asarray((trace.first_visit >= 0).sum(axis=1))
+    seen = np.asarray((trace.first_visit >= 0).sum(axis=1))
+    return f"states seen in {run.steps} steps, of {trace.first_visit.shape[1]} (more is better)", seen
+
+
+def coverage_steps(run: Run, trace: Any) -> tuple[str, Array]:
+    return f"steps until {SHARE_SEEN:.0%} of the states were seen (less is better)", trace.steps_to(SHARE_SEEN)
 
 
 def beside_published(experiment: "Experiment", run: Run, ours: stats.Estimate) -> dict[str, Any]:
@@ -58,6 +63,32 @@ def beside_published(experiment: "Experiment", run: Run, ours: stats.Estimate) -
     apart = {"standard_errors_apart": round(test.z, 2), "spread_read_as": test.reading}
     verdict = cell_verdict(ours, cell.mean, test)
     return apart | {"paper_mean": cell.mean, "paper_spread": cell.spread, "verdict": verdict}
+
+
+@dataclass(frozen=True)
+class AskedOptions:
+    """What an experiment was asked for with beside its name: its results are apart from those without."""
+
+    frames: int | None = None
+    network: str | None = None
+    tier: str | None = None
+
+    def given(self) -> dict[str, Any]:
+        """Those that are not at their defaults, by name."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+def write_key(name: str, options: Mapping[str, Any]) -> str:
+    """An experiment and its options as a store and a file of results name them, such as table2@1000000."""
+    words = (str(value) if option == "frames" else f"{option}={value}" for option, value in options.items())
+    return "@".join((name, *words))
+
+
+def read_key(key: str) -> tuple[str, dict[str, Any]]:
+    """The inverse of `write_key`."""
+    name, *words = key.split("@")
+    pairs = [word.rpartition("=") for word in words]
+    return name, {option or "frames": value if option else int(value) for option, _, value in pairs}
 
 
 @dataclass(frozen=True)
@@ -89,27 +120,28 @@ class Experiment:
     frames: int = 0  # of a run on Atari
     networks: tuple[str, ...] = ()  # that it can be asked for with, beside the one that suits the budget
     tiers: Mapping[str, "Tier"] = field(default_factory=dict)  # budgets by name
-    asked: tuple[str, ...] = ()  # the options that it was asked for with: results apart from those without
+    asked: AskedOptions = AskedOptions()
     ships: Callable[["Experiment", Any], Sequence[SectionPart]] | None = None  # as section: see `spie.paper.shipped`
+    grows: bool = False  # its runs take hours: what ships may have some of them, and others are added elsewhere
 
     @property
     def key(self) -> str:
-        """The name under which a store notes it; with a budget of its own, the budget is part of it."""
-        return "@".join((self.name, *(o.removeprefix("frames ").replace(" ", "=") for o in self.asked)))
+        """The name under which a store notes it, its options included."""
+        return write_key(self.name, self.asked.given())
 
     @property
     def options(self) -> str:
         """What the command needs beside the name."""
-        return "".join(f" --{option}" for option in self.asked)
+        return "".join(f" --{name} {value}" for name, value in self.asked.given().items())
 
     def with_frames(self, frames: int) -> "Experiment":
         """The same with another budget, in frames of the emulator, of each run."""
         if not self.frames:
             raise ValueError(f"{self.name} has no budget in frames; leave out --frames")
         if frames < LEAST_FRAMES:
-            raise ValueError(f"{self.name}: {frames} frames are no budget; give {LEAST_FRAMES} or more")
+            raise ValueError(f"{self.name}: {frames} frames are too small a budget; give {LEAST_FRAMES} or more")
         runs = functools.partial(self.runs, frames=frames)
-        return dataclasses.replace(self, runs=runs, frames=frames, asked=(*self.asked, f"frames {frames}"))
+        return dataclasses.replace(self, runs=runs, frames=frames, asked=dataclasses.replace(self.asked, frames=frames))
 
     def with_network(self, network: str) -> "Experiment":
         """The same with another network of the deep agents."""
@@ -118,7 +150,7 @@ class Experiment:
         if network not in self.networks:
             raise unknown(f"network of {self.name}", network, self.networks)
         runs = functools.partial(self.runs, network=network)
-        return dataclasses.replace(self, runs=runs, asked=(*self.asked, f"network {network}"))
+        return dataclasses.replace(self, runs=runs, asked=dataclasses.replace(self.asked, network=network))
 
     def with_tier(self, name: str) -> "Experiment":
         """The same with a budget that has a name."""
@@ -130,7 +162,7 @@ class Experiment:
         if tier.frames == self.frames:
             return self
         runs = tier.runs or functools.partial(self.runs, frames=tier.frames)
-        return dataclasses.replace(self, runs=runs, frames=tier.frames, seeds=tier.seeds, asked=(f"tier {name}",))
+        return dataclasses.replace(self, runs=runs, frames=tier.frames, seeds=tier.seeds, asked=AskedOptions(tier=name))
 
     def planned(self, seeds: int, store: Store) -> list[Run]:
         """The runs of the experiment, and those that follow from them as far as that is known yet."""

@@ -10,7 +10,7 @@ import numpy as np
 from spie.paper.chains import earns
 from spie.paper.claims import Claim, Evidence, Measure, Runs
 from spie.paper.contenders import CONTROLS, Contender, of
-from spie.paper.experiment import Experiment, states_seen
+from spie.paper.experiment import Experiment, coverage_steps
 from spie.paper.grid_worlds import (
     COVERAGE_MAPS,
     control_runs,
@@ -151,11 +151,13 @@ CLAIMS = (
           "With fixed representations, too, SARSA-SRR covers every map faster than the other agents.",
           "as coverage-fastest, with fixed SR and FR", covers_faster(SRR_FIXED, SARSA, SR_FIXED, FR_FIXED)),
     Claim("fixing-costs-all", "Section 3", "Figure 1c", "Fixing SR or FR slows exploration by all three bonuses.",
-          "SARSA-SR, -FR, which often never see 90 %: area under the coverage curve, fixed over learned, less; "
-          "SARSA-SRR: median steps to 90 %, more",
-          together(compare(area, SR_FIXED, [SR], COVERAGE_MAPS, "sarsa-sr", **LESS),
-                   compare(area, FR_FIXED, [FR], COVERAGE_MAPS, "sarsa-fr", **LESS),
-                   compare(STEPS_TO_90, SRR_FIXED, [SRR], COVERAGE_MAPS, "sarsa-srr", statistic=np.median, **MORE))),
+          "area under the coverage curve, fixed over learned: less",
+          together(*(compare(area, fixed, [learned], COVERAGE_MAPS, learned.label, **LESS)
+                     for fixed, learned in ((SR_FIXED, SR), (FR_FIXED, FR), (SRR_FIXED, SRR))))),
+    Claim("fixing-costs-srr-steps", "Section 3", "Figure 1c",
+          "Fixing the SR slows SARSA-SRR, if its steps are counted: the area hardly changes where all is seen early.",
+          "median steps to 90 % of the states, fixed over learned: more",
+          compare(STEPS_TO_90, SRR_FIXED, [SRR], COVERAGE_MAPS, statistic=np.median, **MORE), ours=True),
     Claim("fixing-costs-srr-little", "Section 3", "Figure 1c",
           "Fixing costs SARSA-SRR little, and SARSA-SR and SARSA-FR much.",
           "SARSA-SRR's median steps to 90 %, fixed over learned, no more; area under the coverage curve, fixed over "
@@ -214,6 +216,6 @@ register_experiment(
         runs,
         seeds=1000,
         claims=CLAIMS,
-        measure=states_seen,
+        measure=coverage_steps,
     )
 )

@@ -4,7 +4,7 @@ from spie.paper.atari import SHAPE
 from spie.paper.experiment import Experiment
 from spie.paper.registry import register_experiment
 from spie.paper.results import Results
-from spie.paper.sections import LayerBox, NetworkDiagram, SectionPart, Text
+from spie.paper.sections import HeadLayers, LayerBox, NetworkDiagram, SectionPart, Text
 
 ACTIONS = 18
 
@@ -25,7 +25,8 @@ def section(experiment: Experiment, results: Results) -> list[SectionPart]:
         return [LayerBox(name, layer.shape) for name, layer in zip(names, found, strict=True)]
 
     trunk = [LayerBox("frames", SHAPE), *branch("encoder", last="FC, unit length: φ")]
-    heads = {"Q": branch("q"), "ψ|": branch("psi"), "ξ|": branch("xi")}
+    heads = [HeadLayers("Q", branch("q"))]
+    heads += [HeadLayers(name, branch(place), is_cut=True) for name, place in (("ψ", "psi"), ("ξ", "xi"))]
     embedded, *decoder = branch(
         "decoder.features", "decoder.first", "decoder.second", "decoder.deconv", last="next frame"
     )

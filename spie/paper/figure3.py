@@ -16,7 +16,7 @@ from spie.paper.measures import compare, double_ratio, episode, off_average, rat
 from spie.paper.registry import register_experiment
 from spie.paper.results import Results, Stored
 from spie.paper.rules import LESS, MORE, MUCH_LESS, MUCH_MORE
-from spie.paper.sections import Curve, CurvePanels, Panel, SectionPart, Table, agent_row, between, number
+from spie.paper.sections import CurvePanels, Panel, SectionPart, Table, agent_row, between, mean_curve, number
 from spie.runs.run import Role, Run
 from spie.tasks import grid
 from spie.tasks.mdp import MDP
@@ -144,7 +144,7 @@ def _panel(env: str, cells: dict[str, Stored]) -> Panel:
     run = next(iter(cells.values())).run
     episodes, every = run.episodes or 0, run.task.episodes_per_phase
     x = np.arange(1, episodes + 1.0)
-    curves = {label: Curve(x, *stats.mean_curve(trace.episode_steps)) for label, (_, trace) in cells.items()}
+    curves = {label: mean_curve(x, stored.trace.episode_steps, stored.look) for label, stored in cells.items()}
     lengths = sorted(set(shortest_paths(run.task)))
     names = ["", "shortest path " + ", ".join(map(number, lengths))]  # one label, at the uppermost
     paths = {" " * k + names[length == lengths[-1]]: length for k, length in enumerate(lengths)}
@@ -153,7 +153,7 @@ def _panel(env: str, cells: dict[str, Stored]) -> Panel:
 
 
 def _table(env: str, cells: dict[str, Stored]) -> Table:
-    columns = ("agent", "steps an episode", "95 % interval", "sd", "median", "first 10", "last 10", "truncated", "n")
+    columns = ("agent", "steps per episode", "95 % interval", "sd", "median", "first 10", "last 10", "truncated", "n")
     rows = []
     for label, (run, trace) in cells.items():
         steps = trace.episode_steps

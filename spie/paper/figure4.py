@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 
 from spie import stats
+from spie.agents.base import Keep
 from spie.agents.linear_q.settings import LinearQ
 from spie.agents.registry import agent as named
 from spie.paper import published as paper
-from spie.paper.claims import Claim, Evidence, Runs
+from spie.paper.claims import Claim, Evidence, Missing, Runs
 from spie.paper.contenders import Contender, label, words
-from spie.paper.experiment import Experiment, episode_steps
+from spie.paper.experiment import Array, Experiment, episode_steps
 from spie.paper.measures import compare, episode, ratio, together
 from spie.paper.registry import register_experiment
 from spie.paper.results import Results, Stored
-from spie.paper.rules import LESS, MUCH_LESS, NO_LESS
+from spie.paper.rules import LESS, MUCH_LESS, NO_LESS, SIMILAR
 from spie.paper.sections import (
     Curve,
     CurvePanels,
@@ -28,11 +29,13 @@ from spie.paper.sections import (
     Text,
     agent_row,
     between,
+    mean_curve,
     number,
     percent,
 )
 from spie.runs.run import Role, Run
 from spie.tasks import mountain_car, pendulum
+from spie.trace import EpisodeTrace
 
 TASKS = {"mountain-car": mountain_car, "pendulum": pendulum}
 CAP = {"mountain-car": 1000, "pendulum": 200}  # steps of an episode
@@ -45,6 +48,7 @@ SMALL_BETAS = (0.01, 0.001, 0.0001)
 TUNED = ("linear-q-sf", "linear-q-sf-pf", "constant", "count")
 TUNING, TUNING_SEEDS, TUNING_EPISODES = "mountain-car, search", tuple(range(10**6, 10**6 + 5)), 300
 PENDULUM_EPISODES = 300
+NORMS, NORMS_EPISODES = "mountain-car, norms", 100  # where what SF and PF have learned is kept
 BLOCK = 20  # episodes that a point of the curves averages
 
 Cells = Mapping[str, Stored]
@@ -80,6 +84,9 @@ def runs(seeds: int) -> list[Run]:
             for who in small
         ),
         *(_run(swing, *who, seeds, PENDULUM_EPISODES) for who in [*plain, *controls, *largest]),
+        dataclasses.replace(
+            _run(car, "linear-q-sf-pf", {}, seeds, NORMS_EPISODES), env=NORMS, keep=Keep(matrices=("Psi", "Xi"))
+        ),
     ]
 
 
@@ -111,10 +118,28 @@ def flag_is_kept(runs: Runs) -> list[Evidence]:
     return parts
 
 
+def norms(trace: EpisodeTrace) -> tuple[Array, Array]:
+    """Mean norms |psi(s, a)| and |xi(s)| [seeds] over a grid of the states of MountainCar, and over the actions."""
+    if trace.Psi is None or trace.Xi is None:
+        raise Missing("figure4")
+    task, s = TASKS["mountain-car"](), settings("linear-q-sf-pf")
+    found = []
+    for seed, Psi, Xi in zip(trace.seeds.tolist(), trace.Psi, trace.Xi, strict=True):
+        phi = s.features(task, seed)(task.seen_over_view(40)).reshape(-1, s.dimension)
+        found.append([np.abs(phi @ np.swapaxes(A, -1, -2)).sum(axis=-1).mean() for A in (Psi, Xi)])
+    psi, xi = np.array(found).T
+    return psi, xi
+
+
+def norms_are_alike(runs: Runs) -> list[Evidence]:
+    return [ratio("|SF| / |PF|", *norms(runs(SF_PF, NORMS)), **SIMILAR)]
+
+
 # fmt: off
 CLAIMS = (
     Claim("unit-features", "Section 3", "eq. 15", "Features of unit length bring SF and PF to similar scales.",
-          "norms of SF and PF over the states of MountainCar"),
+          f"MountainCar after {NORMS_EPISODES} episodes: mean norm of SF over that of PF, all states: similar",
+          norms_are_alike),
     Claim("reciprocal-norms", "Section 3", "eq. 16",
           "In continuous spaces a difference of reciprocal norms works better than one of norms.",
           "MountainCar, steps of an episode with SF-PF over those with norms, 1000 episodes, printed settings: less",
@@ -156,7 +181,7 @@ def best_betas(searched: Sequence[Stored]) -> list[str]:
 
 
 def flag_table(title: str, cells: Cells) -> Table:
-    columns = "agent;goals, %;95 % interval;first 100;last 100;steps an episode;first goal;seeds without;mean bonus"
+    columns = "agent;goals, %;95 % interval;first 100;last 100;steps per episode;first goal;seeds without;mean bonus"
     rows = []
     for name, (run, trace) in cells.items():
         e = stats.estimate(100 * trace.terminated.mean(axis=1))
@@ -177,13 +202,14 @@ def flag_table(title: str, cells: Cells) -> Table:
 def flag_curves(caption: str, cells: Cells) -> CurvePanels:
     """Steps, success and the sign and size of the bonus, against episodes."""
     curves: tuple[dict[str, Curve], ...] = ({}, {}, {})
-    for name, (run, trace) in cells.items():
+    for name, stored in cells.items():
+        run, trace = stored
         x = BLOCK * np.arange(1, trace.episode_steps.shape[1] // BLOCK + 1)
         shown = [trace.episode_steps, 100.0 * trace.terminated]
         if run.agent in AGENTS[1:]:
             shown.append(trace.episode_bonuses / np.maximum(1, trace.episode_steps))
         for of, values in zip(curves, shown, strict=False):
-            of[name] = Curve(x, *stats.mean_curve(blocks(values)))
+            of[name] = mean_curve(x, blocks(values), stored.look)
     titles = ("steps of an episode", "episodes that reach the flag", "mean intrinsic reward of a step, before beta")
     labels = ("steps", "%", "r_int")
     panels = [Panel(title, of, "episode", y) for title, of, y in zip(titles, curves, labels, strict=True)]

@@ -15,12 +15,13 @@ from spie.paper.claims import Claim, Measure
 from spie.paper.closed_forms import closed_form, sr_r
 from spie.paper.contenders import CONTROLS, Contender, of
 from spie.paper.experiment import Experiment, states_seen
-from spie.paper.grid_worlds import control_runs, settings
+from spie.paper.grid_worlds import control_runs, controls, settings
 from spie.paper.measures import (
     ROUNDING,
     Array,
     bonus_drift,
     compare,
+    crossings,
     exact,
     idleness,
     level,
@@ -38,7 +39,7 @@ from spie.paper.results import Results
 from spie.paper.rules import LESS, MORE, MOST_OF, MUCH_MORE, SMALL_PART
 from spie.paper.sections import (
     CONTROL,
-    Animation,
+    Film,
     HeatMaps,
     SectionPart,
     Table,
@@ -53,8 +54,8 @@ from spie.tasks import grid
 from spie.trace import Trace, Trajectory
 
 MAP = "cluster-simple-large"
-RECORDED = tuple(range(200))  # seeds whose every step is kept, for room switches and the animation
-FADE = 700  # steps after which a visit in the animation is a third as bright
+RECORDED = tuple(range(200))  # seeds whose every step is kept, for room switches and films
+FADE = 700  # steps after which a visit in a film is a third as bright
 
 LEARNED, FIXED = ("sarsa-sr", "sarsa-fr", "sarsa-srr"), ("sarsa-sr-fixed", "sarsa-fr-fixed", "sarsa-srr-fixed")
 SR, FR, SRR = of("figure6", *LEARNED)
@@ -98,7 +99,7 @@ def seen_in_a_stay(trace: Trace) -> Array:
 
 def switches(trace: Trace) -> Array:
     """How often each recorded seed changes rooms."""
-    return np.array([float(len(stays(path, the_rooms()))) for path in trace.paths.values()])
+    return np.array([float(len(crossings(places(path), the_rooms())[1])) for path in trace.paths.values()])
 
 
 def seen_of_each_room(trace: Trace) -> Array:
@@ -216,18 +217,32 @@ def section(experiment: Experiment, results: Results) -> list[SectionPart]:
         HeatMaps(caption, run.task, visits, [number(step) for step in paper.FIGURE_6_STEPS]),
         Table(f"Moves between the rooms, {len(trace.paths)} recorded seeds", COLUMNS, rows),
         Text("", [idle_said]),
-        *animations(results),
+        *films(results),
     ]
 
 
-def animations(results: Results) -> list[Animation]:
-    """Every agent of the figure between the two rooms, seed 0: SARSA-SRR first, then the others, learned and fixed."""
-    text = "One recorded run, seed 0, of Figure 6: no reward"
+FILMED = {
+    SRR: "SARSA-SRR",
+    SRR_FIXED: "SARSA-SRR, fixed,",
+    SR: "SARSA-SR",
+    SR_FIXED: "SARSA-SR, fixed,",
+    FR: "SARSA-FR",
+    FR_FIXED: "SARSA-FR, fixed,",
+    CONSTANT: "A constant cost",
+}
+
+
+def films(results: Results) -> list[Film]:
+    """Every agent of the figure, learned and fixed, and one control between the two rooms: one recorded run each."""
     shown = []
-    for agent in (SRR, SRR_FIXED, SR, SR_FIXED, FR, FR_FIXED):
-        title = agent.label.removesuffix("-fixed").upper() + (", fixed," if agent.label.endswith("-fixed") else "")
-        path = places(results.trace(agent.experiment, MAP, agent.agent).paths[0])
-        shown.append(Animation(f"{title} between two rooms", text, grid(MAP), path, the_rooms(), FADE))
+    for agent, title in FILMED.items():
+        s = controls()[agent.agent] if agent == CONSTANT else settings(agent.agent)
+        matrix: Any = {"sr": "M", "sr-r": "M", "fr": "F"}.get(s.reward, "")
+        text = f"seed 0 of Figure 6, no reward{f'; {CONTROL}' if agent == CONSTANT else ''}"
+        path = results.trace(agent.experiment, MAP, agent.agent).paths[0]
+        where = grid(MAP), places(path), path.bonuses, the_rooms(), FADE
+        rate = s.eta if s.learned else None
+        shown.append(Film(f"{title} between two rooms", text, *where, matrix, s.gamma_sr, rate))
     return shown
 
 

@@ -6,7 +6,7 @@ import functools
 from spie.agents.sarsa.settings import Sarsa
 from spie.paper.claims import Claim
 from spie.paper.contenders import Contender, of
-from spie.paper.experiment import Experiment, states_seen
+from spie.paper.experiment import Experiment, coverage_steps
 from spie.paper.grid_worlds import (
     COVERAGE_MAPS,
     control_runs,
@@ -90,6 +90,6 @@ register_experiment(
         runs,
         seeds=1000,
         claims=CLAIMS,
-        measure=states_seen,
+        measure=coverage_steps,
     )
 )

@@ -17,7 +17,7 @@ from spie.paper.contenders import Contender
 from spie.paper.measures import compare, ratio, steps_to, together
 from spie.paper.results import Results
 from spie.paper.rules import MORE, SIMILAR
-from spie.paper.sections import Curve, Panel, SectionPart, Table, agent_row, between, number, percent
+from spie.paper.sections import Panel, SectionPart, Table, agent_row, between, mean_curve, number, percent
 from spie.runs.run import Run
 from spie.tasks import grid
 
@@ -87,9 +87,9 @@ def coverage_panels(results: Results, experiment: str, left_out: Collection[str]
     panels = []
     for env, cells in results.found(experiment).items():
         curves = {
-            label: Curve(x, *stats.mean_curve(100 * trace.coverage(x)))
-            for label, (run, trace) in cells.items()
-            if run.agent not in left_out
+            label: mean_curve(x, 100 * stored.trace.coverage(x), stored.look)
+            for label, stored in cells.items()
+            if stored.run.agent not in left_out
         }
         panels.append(Panel(env, curves, "steps", "states seen, %", log="x"))
     return panels

@@ -30,22 +30,26 @@ def bootstrapped(label: str, f: Callable[..., Any], *samples: Array, **ends: Any
         return Evidence(label, float(f(*samples)), low, high, **ends)
 
 
+def combined(
+    label: str, f: Callable[..., Any], *samples: Array, statistic: Callable[..., Any] = np.mean, **ends: Any
+) -> Evidence:
+    """f of a statistic of each of some samples; their entries (seeds) are resampled, each sample apart."""
+    with np.errstate(all="ignore"):
+        drawn = f(*(stats.resampled(statistic, sample, seed) for seed, sample in enumerate(samples)))
+        return Evidence(label, float(f(*(statistic(x, axis=-1) for x in samples))), *stats.interval(drawn), **ends)
+
+
 def level(label: str, a: Array, **ends: Any) -> Evidence:
-    return bootstrapped(label, lambda x: x.mean(axis=-1), a, **ends)
+    return combined(label, lambda x: x, a, **ends)
 
 
 def ratio(label: str, a: Array, b: Array, statistic: Callable[..., Any] = np.mean, **ends: Any) -> Evidence:
-    return bootstrapped(label, lambda *x: np.divide(*(statistic(y, axis=-1) for y in x)), a, b, **ends)
+    return combined(label, np.divide, a, b, statistic=statistic, **ends)
 
 
 def double_ratio(label: str, *abcd: Array, statistic: Callable[..., Any] = np.mean, **ends: Any) -> Evidence:
     """(a / b) / (c / d)."""
-
-    def f(*samples: Array) -> Any:
-        a, b, c, d = (statistic(x, axis=-1) for x in samples)
-        return (a / b) / (c / d)
-
-    return bootstrapped(label, f, *abcd, **ends)
+    return combined(label, lambda a, b, c, d: (a / b) / (c / d), *abcd, statistic=statistic, **ends)
 
 
 def exact(label: str, value: float, **ends: Any) -> Evidence:
@@ -77,7 +81,7 @@ def together(*measures: Measure) -> Measure:
     return lambda runs: [part for measure in measures for part in measure(runs)]
 
 
-# --- What is read off a trace: one number a seed. ---
+# --- What is read off a trace: one number per seed. ---
 
 
 steps_to = Trace.steps_to
@@ -103,7 +107,7 @@ def episode(trace: Trace, episodes: slice = slice(None)) -> Array:
 
 
 def roughness(trace: Trace) -> Array:
-    """By how many steps an episode differs from the one before."""
+    """The change in steps from one episode to the next."""
     return np.asarray(np.abs(np.diff(trace.episode_steps, axis=1)).mean(axis=1))
 
 
@@ -139,12 +143,17 @@ def places(path: Trajectory) -> Array:
 def stays(path: Trajectory, room: Array) -> list[tuple[float, float]]:
     """Steps of each stay in a room that was left again, and the share of the room that was visited in it."""
     s = places(path)
-    t = np.flatnonzero(room[s] >= 0)  # on a door, a stay goes on
-    cuts = np.flatnonzero(np.diff(room[s[t]])) + 1
+    t, cuts = crossings(s, room)
     size = np.bincount(room[room >= 0])
     visited = np.split(s[t], cuts)[:-1]
     steps = np.diff(t[np.append(0, cuts)])
     return [(float(n), len(np.unique(v)) / size[room[v[0]]]) for n, v in zip(steps, visited, strict=True)]
+
+
+def crossings(s: Array, room: Array) -> tuple[Array, Array]:
+    """When a path is in a room, and at which of these times in another one than before; on a door, a stay goes on."""
+    t = np.flatnonzero(room[s] >= 0)
+    return t, np.flatnonzero(np.diff(room[s[t]])) + 1
 
 
 def variation(x: Array, axis: int) -> Any:
@@ -159,7 +168,7 @@ def idleness(trace: Trace) -> Array:
         T = len(s)
         # Every state gets a visit before the start and one at the end; a gap of g steps between visits adds g(g-1)/2.
         state, time = np.concatenate([np.arange(S), s, np.arange(S)]), np.r_[np.zeros(S), np.arange(T), np.full(S, T)]
-        order = np.argsort(state, kind="stable")
+        order = np.argsort(state.astype(np.min_scalar_type(S)), kind="stable")  # small integers are sorted by counting
         gaps = np.diff(time[order])[np.diff(state[order]) == 0]
         found.append(gaps @ (gaps - 1) / 2 / (T * S * S))
     return np.array(found)
@@ -181,7 +190,7 @@ def ranks(x: Array) -> Array:
 
 def bonus_drift(path: Trajectory) -> float:
     """The most that the bonus of one state and action changes."""
-    pairs = np.unique(np.stack([path.states, path.actions]), axis=1, return_inverse=True)[1].ravel()
+    pairs = path.states * (path.actions.max() + 1) + path.actions
     order = np.lexsort([path.bonuses, pairs])
     starts = np.flatnonzero(np.diff(pairs[order], prepend=-1))
     bonuses = path.bonuses[order]

@@ -79,10 +79,12 @@ Cells = dict[tuple[str, str], Comparison]  # by chain and agent
 def section(experiment: Experiment, results: Results) -> list[SectionPart]:
     """The published cells under every reading and with every row, and how many agree under each."""
     by_reading: dict[str, Cells] = {}
+    rows: dict[str, Cells] = {}  # by the agent whose row of Table 5 it is
     for c in comparisons(results, experiment.name):
-        by_reading.setdefault(words(c.run.variant), {})[c.run.env, c.run.agent] = c
+        variant = c.run.variant
+        there = rows.setdefault(variant[ROW], {}) if ROW in variant else by_reading.setdefault(words(variant), {})
+        there[c.run.env, c.run.agent] = c
     here = by_reading.pop("", {})
-    rows = {name.removeprefix(f"{ROW}="): by_reading.pop(name) for name in [*by_reading] if name.startswith(f"{ROW}=")}
     return [
         Text("", [INTRODUCTION]),
         Table(

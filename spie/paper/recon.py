@@ -6,7 +6,6 @@ from spie.paper import atari
 from spie.paper import atari_measures as by
 from spie.paper import published as paper
 from spie.paper.claims import Claim
-from spie.paper.experiment import Experiment
 from spie.paper.registry import register_experiment
 from spie.paper.rules import OVER_BUDGET
 from spie.runs.run import Run
@@ -42,18 +41,5 @@ CLAIMS = (
 )
 # fmt: on
 
-register_experiment(
-    Experiment(
-        "recon",
-        "Montezuma's Revenge with and without reconstruction (Appendix D)",
-        atari.section(printed),
-        runs,
-        claims=CLAIMS,
-        measure=atari.scored,
-        compared=atari.beside(printed),
-        long=True,
-        on="processes",
-        frames=atari.SMALL_TIER,
-        networks=atari.NETWORKS,
-    )
-)
+TITLE = "Montezuma's Revenge with and without reconstruction (Appendix D)"
+register_experiment(atari.game_experiment("recon", TITLE, printed, runs, claims=CLAIMS))

@@ -9,7 +9,7 @@ import pkgutil
 from collections.abc import Sequence
 
 from spie.paper.claims import Claim
-from spie.paper.experiment import Experiment
+from spie.paper.experiment import Experiment, read_key
 from spie.registry import Registry
 
 FIRST = (
@@ -58,15 +58,8 @@ def get_experiment(
 
 def experiment_of(key: str) -> Experiment:
     """The experiment that a store notes under a key: the inverse of `Experiment.key`."""
-    name, *options = key.split("@")
-    experiment = EXPERIMENTS.get(name)
-    for option in options:
-        kind, _, value = option.rpartition("=")
-        if not kind:
-            experiment = experiment.with_frames(int(value))
-        else:
-            experiment = {"tier": experiment.with_tier, "network": experiment.with_network}[kind](value)
-    return experiment
+    name, options = read_key(key)
+    return get_experiment(name, **options)
 
 
 def experiments() -> list[Experiment]:

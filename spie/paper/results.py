@@ -3,8 +3,10 @@
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from spie.paper.contenders import label
+from spie.paper.contenders import label, words
+from spie.paper.experiment import read_key
 from spie.paper.registry import experiment_of
+from spie.paper.sections import Look
 from spie.runs.run import Run, load
 from spie.runs.store import Store
 
@@ -16,6 +18,11 @@ class Stored(NamedTuple):
 
     run: Run
     trace: Any
+
+    @property
+    def look(self) -> Look:
+        """How its curves look."""
+        return Look(self.run.agent, words(self.run.variant))
 
 
 class Results:
@@ -39,7 +46,7 @@ class Results:
 
     def keys(self, name: str) -> list[str]:
         """The keys of an experiment that were asked for: with the usual budget, and with others."""
-        return [key for key in self.seeds if key.partition("@")[0] == name]
+        return [key for key in self.seeds if read_key(key)[0] == name]
 
     def runs(self, key: str) -> Sequence[Run]:
         """The runs of an experiment; none where it was never asked for."""
@@ -61,10 +68,10 @@ class Results:
         return None
 
     def found(self, key: str) -> dict[str, dict[str, Stored]]:
-        """All cells of a finished experiment by environment and label, those of a search left out."""
+        """All cells that are stored by environment and label, those of a search left out."""
         cells: dict[str, dict[str, Stored]] = {}
         for run in self.runs(key):
-            if run.role != "search":
+            if run.role != "search" and run.id in self.store:
                 cells.setdefault(run.env, {})[label(run.agent, run.variant)] = Stored(run, self.once(_trace, run))
         return cells
 

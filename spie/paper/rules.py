@@ -12,7 +12,7 @@ from typing import Any
 from spie import stats
 from spie.paper.sections import Row, Table, number
 
-RULES = 2  # raised when the same results give another verdict: what ships is then judged anew
+RULES = 2  # raised when the same results give another verdict: what ships is then judged again
 FEWEST_SEEDS = 10  # an interval from fewer decides nothing
 
 # --- Published numbers ---

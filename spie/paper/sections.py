@@ -1,14 +1,16 @@
-"""What a section of the page consists of, as data: `spie.page` draws it. Numbers for reading are written here, too."""
+"""What a section of the page consists of, as data: `spie.page` draws it."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from numpy.typing import NDArray
 
+from spie import stats
+from spie.numbers import between as between
+from spie.numbers import number as number
+from spie.numbers import percent as percent
 from spie.tasks.mdp import MDP
 
-THIN = "\N{NARROW NO-BREAK SPACE}"
 CONTROL = "control, not in the paper"
 
 
@@ -42,6 +44,13 @@ class Text(NamedTuple):
     lines: Sequence[str]
 
 
+class Look(NamedTuple):
+    """Whose colour a curve has; a variant of that agent has a dash of its own."""
+
+    agent: str
+    variant: str = ""
+
+
 class Curve(NamedTuple):
     """A mean with its interval."""
 
@@ -49,10 +58,11 @@ class Curve(NamedTuple):
     mean: NDArray[Any]  # [n]
     low: NDArray[Any]  # [n]
     high: NDArray[Any]  # [n]
+    look: Look | None = None  # None: that of the agent whose name the curve has
 
 
 class Panel(NamedTuple):
-    """One set of axes: a curve per agent, horizontal lines with their names, vertical ones without."""
+    """One set of axes: a curve per agent, horizontal lines with their names, vertical ones without; or points."""
 
     title: str
     curves: Mapping[str, Curve]
@@ -61,6 +71,7 @@ class Panel(NamedTuple):
     horizontal: Mapping[str, float] = {}
     vertical: Sequence[float] = ()
     log: Literal["", "x", "y", "xy"] = ""  # which axes are logarithmic
+    points: NDArray[Any] | None = None  # [n, 2] x and y, held against y = x
 
 
 class CurvePanels(NamedTuple):
@@ -109,12 +120,20 @@ class LayerBox(NamedTuple):
     shape: tuple[int, ...]
 
 
+class HeadLayers(NamedTuple):
+    """A head of a network."""
+
+    name: str
+    layers: Sequence[LayerBox]
+    is_cut: bool = False  # it passes no gradient back
+
+
 class NetworkDiagram(NamedTuple):
-    """A network: trunk, heads by name (one that ends in `|` passes no gradient back), and decoder."""
+    """A network: trunk, heads, and decoder."""
 
     caption: str
     trunk: Sequence[LayerBox]
-    heads: Mapping[str, Sequence[LayerBox]]
+    heads: Sequence[HeadLayers]
     decoder: Sequence[LayerBox]
 
 
@@ -125,49 +144,32 @@ class Picture(NamedTuple):
     name: Literal["mountain-car"]
 
 
-class Animation(NamedTuple):
-    """A path through rooms, in a section of its own after the one that it belongs to."""
+class Film(NamedTuple):
+    """An agent on its way through a grid: where it goes, what it is paid, what its representation says from there."""
 
     title: str
     text: str  # what it shows
     mdp: MDP
     states: NDArray[Any]  # [steps + 1] the path
+    bonuses: NDArray[Any]  # [steps] intrinsic, before beta
     rooms: NDArray[Any]  # [S] the room of each state, -1 for a door
     fade: int  # steps after which a visit is a third as bright
+    matrix: Literal["M", "F", ""] = ""  # the representation, if there is one
+    gamma: float = 0.0  # its discount
+    eta: float | None = None  # its learning rate; None: fixed, that of the random walk
 
 
 SectionPart: TypeAlias = (
-    Table | Text | CurvePanels | Maps | Diagrams | HeatMaps | SpaceMaps | NetworkDiagram | Picture | Animation
+    Table | Text | CurvePanels | Maps | Diagrams | HeatMaps | SpaceMaps | NetworkDiagram | Picture | Film
 )
+
+
+def mean_curve(x: NDArray[Any], values: NDArray[Any], look: Look | None = None) -> Curve:
+    """The mean of values [seeds, n] over seeds, with its 95 % interval."""
+    mean, low, high = stats.mean_curve(values)
+    return Curve(x, mean, low, high, look)
 
 
 def agent_row(values: Sequence[Any], is_control: bool) -> Row:
     """The row of an agent, where there is no verdict; a control is marked in its name."""
     return Row((f"{values[0]} ({CONTROL})", *values[1:]), "control") if is_control else Row(values)
-
-
-def number(value: Any, digits: int | None = None, *, significant: int | None = None, thousands: str = THIN) -> str:
-    """A number for reading; a dash for none; text stays as it is.
-
-    digits: after the point; by default fewer for larger numbers. significant: that many digits in all, below 1000.
-    """
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "–"
-    if not isinstance(value, int | float) or isinstance(value, bool) or math.isinf(value):
-        return str(value)
-    if significant is not None and abs(value) < 1000:
-        return f"{value:.{significant}g}"
-    if digits is None:
-        digits = 0 if float(value).is_integer() or abs(value) >= 1000 else 1 if abs(value) >= 10 else 2
-    text = f"{value:,.{digits}f}".replace(",", thousands)
-    return text.replace("-", "\N{MINUS SIGN}") if thousands == THIN else text
-
-
-def between(low: float, high: float, digits: int | None = None) -> str:
-    """An interval."""
-    return f"{number(low, digits)} – {number(high, digits)}"
-
-
-def percent(share: float, digits: int = 0) -> str:
-    """A share of 1 in percent."""
-    return f"{100 * share:.{digits}f}{THIN}%"

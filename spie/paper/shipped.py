@@ -8,6 +8,11 @@ and gives parts of a section: `Table`, `Text` and `CurvePanels`, numbers and cur
     spie run tuned --ship     # runs what is missing, then writes spie/results/tuned.json
     spie run tuned --check    # runs a random tenth of it again: the same bits, or at least within the intervals?
 
+Where an experiment says `grows=True`, its runs take hours, and the file need not have all of them. With --ship it is
+written with what is stored, at once and after every run; it has all that these runs left, so on another machine, whose
+store lacks them, `spie run NAME --ship` takes them from the file, runs others and adds those. The page says which runs
+are missing. All machines use the same number of seeds: other seeds are other runs.
+
 With a budget in frames, `spie run table2 --frames 1000000 --ship` writes a file of its own, `table2@1000000.json`. The
 page shows a file, marked with the day and the commit, beside what the user ran, and the verdicts on the experiment's
 claims count where the user has none. All files together stay below `MOST_BYTES`.
@@ -20,6 +25,7 @@ version, or the experiment other runs, the file is shown as not run again since,
 import dataclasses
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,18 +38,22 @@ from spie import stats
 from spie.agents.base import identity
 from spie.files import content_hash, json_hash, write_whole
 from spie.paper.claims import Claim, Judgement, judge
+from spie.paper.contenders import label
 from spie.paper.experiment import Experiment
+from spie.paper.packed import pack, unpack
 from spie.paper.registry import claims as all_claims
 from spie.paper.registry import experiment_of
 from spie.paper.results import Results
 from spie.paper.rules import NOT_RUN, RULES
-from spie.paper.sections import Curve, CurvePanels, Panel, Row, SectionPart, Span, Table, Text
-from spie.runs.run import Run, arrays_of, load
+from spie.paper.sections import Curve, CurvePanels, Look, Panel, Row, SectionPart, Span, Table, Text
+from spie.runs.run import Run, arrays_of, load, save
+from spie.runs.store import Store
 from spie.trace import Result, Scores
 
-FORMAT = 1  # raised when a file says what an older spie would misread
+FORMAT = 3  # raised when a file says what an older spie would misread
 FOLDER = Path(__file__).parents[1] / "results"
 MOST_BYTES = 2_000_000  # of all files
+NAMED = 10  # missing runs are named up to this number, and counted above it
 SAME, WITHIN, DIFFERS = "the same bits", "within the intervals", "differs"
 
 
@@ -62,7 +72,8 @@ def encode(part: SectionPart) -> dict[str, Any]:
             panel._asdict()
             | {"horizontal": {name: float(y) for name, y in panel.horizontal.items()}}
             | {"vertical": [float(x) for x in panel.vertical]}
-            | {"curves": {name: [_rounded(column) for column in curve] for name, curve in panel.curves.items()}}
+            | {"curves": {name: [_rounded(column) for column in curve[:4]] for name, curve in panel.curves.items()}}
+            | {"looks": {name: list(curve.look) for name, curve in panel.curves.items() if curve.look is not None}}
             for panel in part.panels
         ]
         return {"panels": panels, "caption": part.caption}
@@ -78,8 +89,13 @@ def decode(values: Mapping[str, Any]) -> Table | Text | CurvePanels:
         return Text(values["text"], values["lines"])
     panels = []
     for panel in values["panels"]:
-        curves = {name: Curve(*(np.array(c, np.float64) for c in curve)) for name, curve in panel["curves"].items()}
-        panels.append(Panel(**panel | {"curves": curves}))
+        looks = {name: Look(*look) for name, look in panel.get("looks", {}).items()}  # none in files of format 2
+        curves = {}
+        for name, columns in panel["curves"].items():
+            x, mean, low, high = (np.array(column, np.float64) for column in columns)
+            curves[name] = Curve(x, mean, low, high, looks.get(name))
+        known = {name: value for name, value in panel.items() if name != "looks"}
+        panels.append(Panel(**known | {"curves": curves}))
     return CurvePanels(values["caption"], panels)
 
 
@@ -132,6 +148,17 @@ class Shipped:
         made = f"{runs:,} runs, {hours:.3g} CPU hours on {', '.join(self.content['processors'])}"
         return f"{made}, spie {', '.join(self.content['spie'])}"
 
+    @property
+    def unfinished(self) -> str:
+        """Which runs it does not have; empty where it has all."""
+        missing, runs = self.content.get("missing", []), len(self.content["runs"])
+        if not missing:
+            return ""
+        named = [f"{env} {who}" for env, who in missing]
+        if len(named) > NAMED:
+            named = [f"{n} of {env}" for env, n in Counter(env for env, _ in missing).items()]
+        return f"unfinished: {runs} of {runs + len(missing)} runs; missing: {', '.join(named)}"
+
     @cached_property
     def parts(self) -> list[Table | Text | CurvePanels]:
         return [decode(part) for part in self.content["section"]]
@@ -149,10 +176,9 @@ class Shipped:
         for agent, version in made.items():
             if versions.get(agent, version) != version:
                 return f"made by version {version} of {agent}, not run again since"
-        known = {run["id"] for run in self.content["runs"]}
-        return (
-            "" if known >= {run.id for run in today} else "made with other settings than today's, not run again since"
-        )
+        planned = {run.id for run in today}
+        fits = self.ids <= planned if self.unfinished else self.ids >= planned
+        return "" if fits else "made with other settings than today's, not run again since"
 
     def confirm(self, run: Run, result: Result) -> str:
         """What a run that was run again says about the file: SAME, WITHIN or DIFFERS."""
@@ -188,6 +214,10 @@ def agent_versions(runs: Iterable[Run]) -> dict[str, int]:
     return found
 
 
+class DamagedError(ValueError):
+    """A file says nothing that could be trusted; it may be made again."""
+
+
 def path_of(key: str) -> Path:
     return FOLDER / f"{key}.json"
 
@@ -200,11 +230,11 @@ def read(path: Path) -> Shipped:
         content, claimed = file["content"], file["sha256"]
         format_ = content["format"]
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise ValueError(f"{refused}it is no results file; install spie again, or make it again with --ship") from None
+        again = "it is no results file; install spie again, or make it again with --ship"
+        raise DamagedError(refused + again) from None
     if json_hash(content) != claimed:
-        raise ValueError(
-            f"{refused}its content does not fit its hash; install spie again, or make it again with --ship"
-        )
+        again = "its content does not fit its hash; install spie again, or make it again with --ship"
+        raise DamagedError(refused + again)
     if format_ > FORMAT:
         raise ValueError(f"{refused}it has format {format_}, this spie reads up to {FORMAT}; update spie")
     try:
@@ -235,10 +265,11 @@ def available() -> tuple[dict[str, Shipped], list[str]]:
 
 
 def ship(experiment: Experiment, results: Results) -> Path:
-    """Write the file of an experiment that is finished in the results; returns where it is."""
+    """Write the file of an experiment, which is finished in the results unless it grows; returns where it is."""
     if experiment.ships is None:
         raise ValueError(f"{experiment.name} does not say what it ships; give its Experiment ships=section or the like")
-    if not results.finished(experiment.key):
+    stored = len(results.runs(experiment.key)) - results.missing(experiment.key)
+    if not (stored if experiment.grows else results.finished(experiment.key)):
         raise ValueError(f"{experiment.key} is not finished; run it first, without --ship")
     content = summary(experiment, results, experiment.ships(experiment, results))
     text = json.dumps({"sha256": json_hash(content), "content": content}, sort_keys=True, separators=(",", ":")) + "\n"
@@ -254,7 +285,8 @@ def ship(experiment: Experiment, results: Results) -> Path:
 
 def summary(experiment: Experiment, results: Results, parts: Sequence[SectionPart]) -> dict[str, Any]:
     """What the file of an experiment says."""
-    runs = results.runs(experiment.key)
+    planned = results.runs(experiment.key)
+    runs = [run for run in planned if run.id in results.store]
     infos = [results.store.info(run.id) for run in runs]
     versions = [info["versions"] for info in infos]
     # Where processors were not measured, the time that passed is the least that they took.
@@ -272,7 +304,8 @@ def summary(experiment: Experiment, results: Results, parts: Sequence[SectionPar
         "packages": [dict(one) for one in sorted({tuple(sorted(one.items())) for one in versions})],
         "agents": agent_versions(runs),
         "cpu_hours": round(seconds / 3600, 4),
-        "runs": [_entry(experiment, run, load(results.store, run)) for run in runs],
+        "runs": [_entry(experiment, run, load(results.store, run)) | _kept(experiment, run, results) for run in runs],
+        "missing": [[run.env, label(run.agent, run.variant)] for run in planned if run.id not in results.store],
         "claims": {
             j.claim.id: {"figure": j.figure, "verdict": j.verdict, "reason": j.reason, "claim": _said(j.claim)}
             for j in judgements
@@ -288,6 +321,42 @@ def _entry(experiment: Experiment, run: Run, result: Result) -> dict[str, Any]:
     seeds = run.seeds if isinstance(run.seeds, int) else _range(run.seeds)
     what = {"id": run.id, "spec": known | {"seeds": seeds}, "digest": digest(result)}
     return what | names | measured(experiment, run, result)
+
+
+def _kept(experiment: Experiment, run: Run, results: Results) -> dict[str, Any]:
+    """Where the file grows, all that a run left and how it was made: another machine can take it from there."""
+    if not experiment.grows:
+        return {}
+    info = results.store.info(run.id)
+    made = {name: info[name] for name in ("versions", "seconds", "cpu_seconds", "stored")}
+    return {"made": made, "left": pack(load(results.store, run))}
+
+
+def take_up(experiment: Experiment, seeds: int, store: Store) -> int:
+    """Put into the store the runs of today's plan that the file has and the store has not; returns how many.
+
+    So the next `ship` adds to them. A file that is damaged, or that says nothing about today's agents, has none.
+    """
+    try:
+        file = find(experiment.key)
+    except DamagedError:
+        return 0
+    if file is None or file.stale or not experiment.grows:
+        return 0
+    if file.seeds != seeds:
+        cure = f"run with --seeds {file.seeds} to add to it, or remove it first"
+        raise ValueError(f"{path_of(experiment.key)} has {file.seeds} seeds per run, not {seeds}; {cure}")
+    taken, planned = 0, {run.id: run for run in experiment.runs(seeds)}
+    for entry in file.content["runs"]:
+        run = planned.get(entry["id"])
+        if run is None or run.id in store or "left" not in entry:
+            continue
+        result, made = unpack(entry["left"]), entry["made"]
+        if digest(result) != entry["digest"]:
+            raise ValueError(f"{path_of(experiment.key)}: what {run.env} {run.agent} left is not what its digest says")
+        save(store, run, result, made["seconds"], made["cpu_seconds"], made["versions"], made["stored"])
+        taken += 1
+    return taken
 
 
 def _range(seeds: Sequence[int]) -> Any:

@@ -3,11 +3,12 @@
 import dataclasses
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from spie.agents.base import Keep
 from spie.agents.registry import agent as named
-from spie.errors import unknown
+from spie.errors import check_whole, unknown
 from spie.paper import chains, grid_worlds
 from spie.paper import published as paper
 from spie.paper.contenders import label
@@ -72,10 +73,17 @@ def searches(
     values: Mapping[str, tuple[Any, ...]],
     steps: int | None = None,
     episodes: int | None = None,
+    options: Mapping[str, Any] = MappingProxyType({}),
 ) -> list[Search]:
-    """The searches that a sweep consists of: one for each task and agent."""
+    """The searches that a sweep consists of: one for each task and agent. options: of a task that is given by name."""
+    for name, value in (("steps", steps), ("episodes", episodes)):
+        if value is not None:
+            check_whole(name, value)
     experiment = isinstance(where, str) and where in EXPERIMENTS
-    cells = _of_experiment(where, agents, steps, episodes) if experiment else _of_task(where, agents, steps, episodes)
+    if experiment and options:
+        raise ValueError(f"{where} is an experiment, which has its tasks; leave out --task")
+    length = (steps, episodes)
+    cells = _of_experiment(where, agents, *length) if experiment else _of_task(where, agents, *length, options)
     for name in values:
         if name in paper.SWEEP and not any(name in run.settings.tuning_ranges(run.task) for run in cells):
             names = ", ".join(dict.fromkeys(run.agent for run in cells))
@@ -85,16 +93,35 @@ def searches(
 
 
 def _search(run: Run, values: Mapping[str, tuple[Any, ...]]) -> Search:
-    measure = usual_measure(run.task, run.episodes)
+    measure, note = usual_measure(run.task, run.episodes), ""
     if values:
-        used = run.settings.tuning_ranges(run.task)
-        axes = tuple((name, some) for name, some in values.items() if name not in paper.SWEEP or name in used)
-        tried: tuple[SettingsGrid, ...] = (SettingsGrid(run.settings, axes, measure),)
+        tried, note = _grids(run, values, measure)
     elif run.settings.kind == "table":
         tried = printed_grid(run.agent, run.settings, measure)
     else:
         raise ValueError(f"the paper has no grid for {run.agent}; give values to try, as in alpha=0.1,0.5")
-    return Search(run.env, label(run.agent, run.variant), tried, run.task, run.steps, run.episodes)
+    return Search(run.env, label(run.agent, run.variant), tried, run.task, run.steps, run.episodes, note=note)
+
+
+def _grids(run: Run, values: Mapping[str, tuple[Any, ...]], measure: str) -> tuple[tuple[SettingsGrid, ...], str]:
+    """A grid, or one for each reward where that varies, of what makes a difference; and what was left out, in words."""
+    first = {name: some[0] for name, some in values.items() if some and name != "reward"}
+    grids, note = [], ""
+    for reward in values.get("reward", (None,)):
+        base = run.settings if reward is None else SettingsGrid(run.settings, (("reward", (reward,)),)).base
+        used = base.tuning_ranges(run.task)
+        axes = {name: some for name, some in values.items() if name not in paper.SWEEP or name in used}
+        if reward is not None:
+            axes["reward"] = (reward,)
+        merged = axes.get("beta", ())
+        varied = SettingsGrid(base, tuple(axes.items()), measure).variants()
+        free = all(isinstance(one.beta, float | int) and one.beta > 0 and one.is_scale_free(run.task) for one in varied)
+        if len(merged) > 1 and free:
+            axes["beta"] = merged[:1]
+            note = f"{run.task.name} pays nothing, so that all values of beta are the same: beta={merged[0]:g} was run"
+        left = tuple((name, (value,)) for name, value in first.items() if name not in axes)
+        grids.append(SettingsGrid(SettingsGrid(base, left).base, tuple(axes.items()), measure))
+    return tuple(grids), note
 
 
 def _of_experiment(name: str, agents: Sequence[str], steps: int | None, episodes: int | None) -> list[Run]:
@@ -114,10 +141,12 @@ def _of_experiment(name: str, agents: Sequence[str], steps: int | None, episodes
     ]
 
 
-def _of_task(where: Any, agents: Sequence[str], steps: int | None, episodes: int | None) -> list[Run]:
+def _of_task(
+    where: Any, agents: Sequence[str], steps: int | None, episodes: int | None, options: Mapping[str, Any]
+) -> list[Run]:
     """One run, with an agent's own settings, for each agent; controls have those that the paper's task asks for."""
     chosen = list(agents) or ["sarsa-srr"]
-    task, cap = _task(where, named(chosen[0]).kind) if isinstance(where, str) else (where, None)
+    task, cap = _task(where, named(chosen[0]).kind, options) if isinstance(where, str) else (where, None)
     others: Mapping[str, Any] = {}
     if task.kind == "table":
         chain = task.name in chains.CHAINS
@@ -128,7 +157,7 @@ def _of_task(where: Any, agents: Sequence[str], steps: int | None, episodes: int
     return [Run(task.name, agent, s, task, length, 1, episodes) for agent, s in settings.items()]
 
 
-def _task(name: str, kind: Any) -> tuple[Any, int | None]:
+def _task(name: str, kind: Any, options: Mapping[str, Any]) -> tuple[Any, int | None]:
     """A task by name, and the cap of its episodes."""
     try:
         cap = find(name, kind).max_steps
@@ -138,4 +167,4 @@ def _task(name: str, kind: Any) -> tuple[Any, int | None]:
         if name in task_names():
             raise ValueError(f"{name} is no task of kind {kind}; give an agent that runs on it with --agent") from error
         raise unknown("experiment, task, map or file", name, [*EXPERIMENTS.names(), *task_names(kind)]) from error
-    return named_task(name, kind), cap
+    return named_task(name, kind, **options), cap

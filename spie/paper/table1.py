@@ -1,12 +1,9 @@
 """Table 1: five agents on RiverSwim and SixArms."""
 
-import functools
-
 from spie.paper import published as paper
-from spie.paper.chains import CHAINS, earns, runs, section
+from spie.paper.chains import CHAINS, chain_table, earns
 from spie.paper.claims import Claim, printed_above
 from spie.paper.contenders import CONTROLS, of
-from spie.paper.experiment import Experiment
 from spie.paper.registry import register_experiment
 from spie.paper.rules import MORE, MUCH_MORE, SIMILAR
 
@@ -33,14 +30,5 @@ CLAIMS = (
 )
 # fmt: on
 
-register_experiment(
-    Experiment(
-        "table1",
-        "Table 1: reward on RiverSwim and SixArms in 5000 steps",
-        section,
-        functools.partial(runs, paper.TABLE_1),
-        seeds=1000,
-        claims=CLAIMS,
-        published=paper.TABLE_1,
-    )
-)
+TITLE = "Table 1: reward on RiverSwim and SixArms in 5000 steps"
+register_experiment(chain_table("table1", TITLE, paper.TABLE_1, CLAIMS))

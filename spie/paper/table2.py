@@ -6,7 +6,7 @@ from spie.paper import atari
 from spie.paper import atari_measures as by
 from spie.paper import published as paper
 from spie.paper.claims import Claim, printed_above
-from spie.paper.experiment import Experiment, Tier
+from spie.paper.experiment import Tier
 from spie.paper.registry import register_experiment
 from spie.paper.rules import OVER_BUDGET
 from spie.runs.run import Run
@@ -74,19 +74,7 @@ CLAIMS = (
 # fmt: on
 
 register_experiment(
-    Experiment(
-        "table2",
-        "Table 2: Atari scores",
-        atari.section(printed),
-        runs,
-        claims=CLAIMS,
-        published=paper.TABLE_2,
-        measure=atari.scored,
-        compared=atari.beside(printed),
-        long=True,
-        on="processes",
-        frames=atari.SMALL_TIER,
-        networks=atari.NETWORKS,
-        tiers=TIERS,
+    atari.game_experiment(
+        "table2", "Table 2: Atari scores", printed, runs, claims=CLAIMS, published=paper.TABLE_2, tiers=TIERS
     )
 )

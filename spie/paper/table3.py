@@ -1,12 +1,9 @@
 """Table 3: the agents of Table 1 with fixed SR and FR."""
 
-import functools
-
 from spie.paper import published as paper
-from spie.paper.chains import CHAINS, earns, runs, section
+from spie.paper.chains import CHAINS, chain_table, earns
 from spie.paper.claims import Claim, printed_above
 from spie.paper.contenders import of
-from spie.paper.experiment import Experiment
 from spie.paper.measures import compare, reward, together
 from spie.paper.registry import register_experiment
 from spie.paper.rules import LESS, MORE
@@ -31,14 +28,4 @@ CLAIMS = (
 )
 # fmt: on
 
-register_experiment(
-    Experiment(
-        "table3",
-        "Table 3: the same with fixed SR and FR",
-        section,
-        functools.partial(runs, paper.TABLE_3),
-        seeds=1000,
-        claims=CLAIMS,
-        published=paper.TABLE_3,
-    )
-)
+register_experiment(chain_table("table3", "Table 3: the same with fixed SR and FR", paper.TABLE_3, CLAIMS))

@@ -1,12 +1,9 @@
 """Table 4: the ablations of r_SR-R, eqs 22 and 23."""
 
-import functools
-
 from spie.paper import published as paper
-from spie.paper.chains import CHAINS, earns, runs, section
+from spie.paper.chains import CHAINS, chain_table, earns
 from spie.paper.claims import Claim, printed_above
 from spie.paper.contenders import of
-from spie.paper.experiment import Experiment
 from spie.paper.registry import register_experiment
 from spie.paper.rules import LESS, MORE, NO_LESS
 
@@ -28,14 +25,4 @@ CLAIMS = (
 )
 # fmt: on
 
-register_experiment(
-    Experiment(
-        "table4",
-        "Table 4: ablations (a), (b), (c) of SR-R",
-        section,
-        functools.partial(runs, paper.TABLE_4),
-        seeds=1000,
-        claims=CLAIMS,
-        published=paper.TABLE_4,
-    )
-)
+register_experiment(chain_table("table4", "Table 4: ablations (a), (b), (c) of SR-R", paper.TABLE_4, CLAIMS))

@@ -14,7 +14,7 @@ from spie.paper import published as paper
 from spie.paper.chains import CELLS, CHAINS, best_return, controls, earns, settings
 from spie.paper.claims import Claim
 from spie.paper.contenders import CONTROLS, Contender, label, of
-from spie.paper.contests import PRINTED, contest, first_runs, second_runs, winner
+from spie.paper.contests import PRINTED, contest, contest_experiment, winner
 from spie.paper.experiment import Experiment
 from spie.paper.measures import together
 from spie.paper.printed_grid import printed_grid
@@ -161,7 +161,7 @@ def order_lines(env: str, cells: Mapping[str, Stored]) -> list[str]:
 def sensitivity(results: Results, env: str) -> list[Panel]:
     """The best mean that is left when one setting is held at a value."""
     searches = {agent: searched(results, env, agent) for agent in (*TABLE_1, *CONTROLS) if agent != "random"}
-    panels = []
+    panels, ranges = [], Sarsa(reward="sr-pr").tuning_ranges(None)  # the one agent that has every setting of the sweep
     for name in paper.SWEEP:
         curves = {}
         for agent, (choice, means) in searches.items():
@@ -169,20 +169,9 @@ def sensitivity(results: Results, env: str) -> list[Panel]:
                 x = np.unique(columns[name])
                 best = np.array([means[columns[name] == value].max() for value in x])
                 curves[agent] = Curve(x, best, best, best)
-        panels.append(Panel(name, curves, "", "reward", log="" if name.startswith("gamma") else "x"))
+        panels.append(Panel(name, curves, "", "reward", log="x" if ranges[name].log else ""))
     return panels
 
 
-register_experiment(
-    Experiment(
-        "tuned",
-        "Tables 1, 3, 4 with every agent and control tuned alike",
-        section,
-        first_runs(contests),
-        seeds=1000,
-        then=(second_runs(contests), confirmation),
-        claims=CLAIMS,
-        long=True,
-        ships=section,
-    )
-)
+TITLE = "Tables 1, 3, 4 with every agent and control tuned alike"
+register_experiment(contest_experiment("tuned", TITLE, section, contests, confirmation, seeds=1000, claims=CLAIMS))

@@ -4,8 +4,8 @@ import numpy as np
 
 from spie.paper import published as paper
 from spie.paper.contenders import label
-from spie.paper.contests import PRINTED, contest, first_runs, second_runs, winner
-from spie.paper.experiment import Experiment, states_seen
+from spie.paper.contests import PRINTED, contest, contest_experiment, winner
+from spie.paper.experiment import Experiment, coverage_steps
 from spie.paper.grid_worlds import COVERAGE_MAPS, controls, settings
 from spie.paper.measures import steps_to
 from spie.paper.printed_grid import printed_grid
@@ -76,16 +76,7 @@ def section(experiment: Experiment, results: Results) -> list[SectionPart]:
     return [*parts, Text("Tuned alike, the fastest four by mean steps", lines)]
 
 
+TITLE = "Coverage with the same tuned settings for all maps, also on maps that no tuning saw"
 register_experiment(
-    Experiment(
-        "tuned-grids",
-        "Coverage with the same tuned settings for all maps, also on maps that no tuning saw",
-        section,
-        first_runs(contests),
-        seeds=200,
-        then=(second_runs(contests), confirmation),
-        measure=states_seen,
-        long=True,
-        ships=section,
-    )
+    contest_experiment("tuned-grids", TITLE, section, contests, confirmation, seeds=200, measure=coverage_steps)
 )

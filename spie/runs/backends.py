@@ -3,34 +3,38 @@
 import contextlib
 import functools
 import math
-import multiprocessing
 import os
+import secrets
 import shutil
-import signal
 import socket
-import threading
+import sys
+import tempfile
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from spie.agents.base import Session
-from spie.engine.lanes import machine_memory
+from spie.engine.lanes import check_memory, machine_memory
 from spie.errors import unknown
+from spie.runs.mirror import KeptFolders, Mirror
+from spie.runs.processes import in_processes, portable
 from spie.runs.run import Run, save
 from spie.runs.store import Store
-from spie.runs.user_code import loaded_files, register_files
+from spie.runs.user_code import complaint, loaded_files, register_files
 from spie.trace import Result
 
 BACKENDS = ("serial", "processes", "ray")
-GRACE, GRACE_WITH_CHECKPOINT = 2.0, 60.0  # seconds for a worker that was told to stop
+GRACE, GRACE_WITH_CHECKPOINT = 1.0, 60.0  # seconds for a worker that was told to stop
+# Ray's way to have all its processes listen on the loopback device: what it does by itself on Windows and macOS. The
+# address of the node alone does not, for Ray replaces 127.0.0.1 by one that others can reach.
+LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 LOOK = 1.0  # seconds between two looks at how far the workers are
 
 Progress: TypeAlias = Callable[[Run, float], None]  # told of a run how much is done, 0 to 1
 Timed: TypeAlias = tuple[Result, float, float]  # a result, the seconds that it took, and those of processors
-Finished: TypeAlias = Generator[tuple[Run, Timed], None, None]
+Outcome: TypeAlias = Timed | Exception  # or what the run itself raised
+Finished: TypeAlias = Generator[tuple[Run, Outcome], None, None]
 
 
 def execute(
@@ -44,7 +48,8 @@ def execute(
 
     address: of a Ray cluster that is there already; without one, Ray starts on this machine and ends with this process.
     progress: told now and then how much of a run is done. A run that is resumable keeps checkpoints beside the store
-    until it is stored; on Ray, whose workers may be on other machines, it keeps none and begins anew where it is lost.
+    until it is stored; on Ray, workers that do not see that folder send them there.
+    A run that fails does not keep the others from being run and stored; it is told of when they are.
     """
     if on not in BACKENDS:
         raise unknown("backend", on, BACKENDS)
@@ -55,27 +60,78 @@ def execute(
             yield run
         else:
             missing.append(run)
+    if on != "ray":
+        _check_room([run for run in missing if run.settings.resumable], store, on)
+    for agent in {type(run.settings): run.settings for run in missing}.values():
+        agent.require()  # what is not installed is said before anything runs
     if on == "ray" and missing:
-        finished = _on_ray(missing, address, progress)
+        finished = _on_ray(missing, store, address, progress)
     elif on == "serial" or len(missing) < 2:
         finished = _serial(missing, store, progress)
     else:
         finished = _on_processes(missing, store, progress)
+    failed: list[tuple[Run, Exception]] = []
     with contextlib.closing(finished):
-        for run, (result, *seconds) in finished:
-            save(store, run, result, *seconds)
+        for run, outcome in finished:
+            if isinstance(outcome, Exception):
+                failed.append((run, outcome))
+                continue
+            save(store, run, *outcome)
             shutil.rmtree(_folder(store, run), ignore_errors=True)
             yield run
+    if failed:
+        raise _failure(failed, len(missing))
+
+
+def _failure(failed: Sequence[tuple[Run, Exception]], n_runs: int) -> Exception:
+    """What is raised about runs that failed: of a mistake one line, else the first error itself."""
+    run, error = failed[0]
+    if n_runs == 1:
+        return error
+    words = f"{len(failed)} of {n_runs} runs failed, {n_runs - len(failed)} are stored: {run.env} {run.agent}"
+    if isinstance(error, ValueError):
+        return ValueError(f"{words}: {error}")
+    error.add_note(words)
+    return error
 
 
 def _folder(store: Store, run: Run) -> Path:
     """Where a resumable run keeps its checkpoints."""
-    return store.path.with_name(f"{store.path.name}-runs") / run.id
+    return _folders(store) / run.id
 
 
-def _timed(run: Run, session: Session) -> Timed:
+def _folders(store: Store) -> Path:
+    return store.path.with_name(f"{store.path.name}-runs").absolute()
+
+
+def _check_room(runs: Sequence[Run], store: Store, on: str) -> None:
+    """Refuse long runs that the memory or the disk cannot hold before the first of them begins.
+
+    Checkpoints take about as much of the disk as a run takes of the memory: the replay once, and the networks twice.
+    """
+    if not runs:
+        return
+    sizes = [run.settings.memory(run.task, run.steps, run.n_seeds) for run in runs]
+    most, run = max(zip(sizes, runs, strict=True), key=lambda sized: sized[0])
+    who = f"{run.env} {run.agent}, {run.steps:,} steps,"
+    check_memory(most, who, "run it with fewer frames or seeds, or on another machine")
+    at_once = _workers(runs) if on == "processes" and len(runs) > 1 else 1
+    free = shutil.disk_usage(store.path.absolute().parent).free
+    if at_once * most > free:
+        needs = f"{at_once} x {most / 1e9:,.1f} GB of disk for checkpoints and {store.path.absolute().parent} has"
+        raise ValueError(f"{who} would need {needs} {free / 1e9:,.1f} GB; give a --results file elsewhere")
+
+
+def _timed(run: Run, session: Session) -> Outcome:
+    """A result, or what the run raised; what is wrong with the machine, such as its disk, is raised for all runs."""
     began, cpu = time.perf_counter(), time.process_time()
-    return run.execute(session), time.perf_counter() - began, time.process_time() - cpu
+    try:
+        return run.execute(session), time.perf_counter() - began, time.process_time() - cpu
+    except OSError:
+        raise
+    except Exception as error:
+        told = complaint(error)  # here, because its place in the user's file does not go from process to process
+        return ValueError(told) if told else portable(error)
 
 
 # In this process, on threads
@@ -89,51 +145,15 @@ def _serial(runs: Sequence[Run], store: Store, progress: Progress) -> Finished:
 # In processes of this machine
 
 
-class _Shared:
-    """What a command and its workers tell each other, in memory that they share; a killed worker leaves no lock."""
-
-    def __init__(self, context: Any, n_runs: int) -> None:
-        self.shares = context.Array("d", n_runs, lock=False)  # of each run, how much is done
-        self.stop = context.Value("b", 0, lock=False)  # 1: no run begins any more
-
-
-_shared: Any = None  # a worker's view of it
-
-
 def _on_processes(runs: Sequence[Run], store: Store, progress: Progress) -> Finished:
-    context = multiprocessing.get_context("spawn")
-    shared = _Shared(context, len(runs))
-    others = set(multiprocessing.active_children())
-    with ProcessPoolExecutor(_workers(runs), context, _begin_worker, (shared,)) as pool:
-        pending: dict[Future[Timed], Run] = {
-            pool.submit(_in_worker, run, i, _folder(store, run), loaded_files()): run for i, run in enumerate(runs)
-        }
-        try:
-            while pending:
-                done, _ = wait(pending, timeout=LOOK, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield pending.pop(future), future.result()
-                for run, share in zip(runs, shared.shares, strict=True):
-                    progress(run, share)
-        except BaseException as error:
-            shared.stop.value = 1  # runs that a worker has fetched already do not begin any more
-            pool.shutdown(wait=False, cancel_futures=True)
-            _end(set(multiprocessing.active_children()) - others, any(run.settings.resumable for run in runs))
-            if isinstance(error, BrokenProcessPool):
-                raise OSError("a worker was killed, perhaps for want of memory; run again to continue") from error
-            raise
-
-
-def _end(workers: Iterable[Any], saving: bool) -> None:
-    """Stop workers: at once where they listen, else by force; those that save first get more time."""
-    for worker in workers:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(worker.pid, signal.SIGINT)
-    end = time.monotonic() + (GRACE_WITH_CHECKPOINT if saving else GRACE)
-    for worker in workers:
-        worker.join(max(0.0, end - time.monotonic()))
-        if worker.is_alive():
-            worker.kill()
+    jobs = [(_in_worker, (run, _folder(store, run), loaded_files())) for run in runs]
+    grace = GRACE_WITH_CHECKPOINT if any(run.settings.resumable for run in runs) else GRACE
+    with contextlib.closing(in_processes(jobs, _workers(runs), grace, LOOK)) as finished:
+        for shares, done in finished:
+            for i, timed in done:
+                yield runs[i], timed
+            for run, share in zip(runs, shares, strict=True):
+                progress(run, share)
 
 
 def _workers(runs: Sequence[Run]) -> int:
@@ -143,53 +163,33 @@ def _workers(runs: Sequence[Run]) -> int:
     return max(1, min(cores, int(0.9 * machine_memory() / most) if most else cores))
 
 
-def _begin_worker(shared: _Shared) -> None:
-    """A worker reports to `shared`, and ends with the process that started it, even if that one is killed."""
-    global _shared
-    _shared = shared
-    if os.name == "posix":
-        os.setpgid(0, 0)  # Ctrl-C in a terminal goes to the command alone, which tells each worker once
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
-
-
-def _in_worker(run: Run, place: int, folder: Path, files: Mapping[str, str]) -> Timed:
-    """A run in a worker, which has the user's files with rewards and reports to its place of the shares."""
+def _in_worker(report: Callable[[float], None], run: Run, folder: Path, files: Mapping[str, str]) -> Outcome:
+    """A run in a worker, which has the user's files with rewards and reports how much is done."""
     register_files(files)
-    if _shared.stop.value:
-        raise CancelledError
-    report = functools.partial(_shared.shares.__setitem__, place)
-    try:
-        return _timed(run, Session(run.settings.resources().cpus, folder, report))
-    except KeyboardInterrupt:
-        _shared.stop.value = 1  # or this worker might have begun another before the command stops it
-        raise
+    return _timed(run, Session(run.settings.resources().cpus, folder, report))
 
 
 # On a Ray cluster
 
 
-def _on_ray(runs: Sequence[Run], address: str | None, progress: Progress) -> Finished:
+def _on_ray(runs: Sequence[Run], store: Store, address: str | None, progress: Progress) -> Finished:
     """The runs as Ray tasks; results as they come. A worker or node that is lost costs its tasks' time, no more."""
+    if address is None and "ray" not in sys.modules:
+        os.environ |= LOOPBACK  # which Ray reads when it is imported
     try:
         import ray
     except ImportError:
         raise ValueError('--on ray needs Ray: pip install "spie-rl[ray]"') from None
     if not ray.is_initialized():  # it stays up for what else this process runs
         _connect(ray, address)
-    board = _on_this_node(ray, _Board)
+    root = _folders(store)
+    board, mark = _on_this_node(ray, str(root)), _mark(root, runs)
     task: Any = ray.remote(max_retries=10)(_as_task)
     pending: dict[Any, Run] = {}
     for run in runs:
         asked = run.settings.resources()
         options = task.options(num_cpus=asked.cpus, num_gpus=asked.gpus)
-        pending[options.remote(run, board, loaded_files())] = run
+        pending[options.remote(run, board, loaded_files(), mark)] = run
     try:
         shares = board.read.remote()
         while pending:
@@ -209,12 +209,23 @@ def _on_ray(runs: Sequence[Run], address: str | None, progress: Progress) -> Fin
         for reference in pending:
             ray.cancel(reference)
         ray.kill(board)
+        mark.unlink(missing_ok=True)
 
 
-class _Board:
-    """How much is done of each run, by id, as the workers of a cluster report it: a Ray actor."""
+def _mark(root: Path, runs: Sequence[Run]) -> Path:
+    """A file beside the checkpoints: a worker that sees it shares the disk. There is none where no run keeps any."""
+    mark = root / f".{secrets.token_hex(8)}"
+    if any(run.settings.resumable for run in runs):
+        root.mkdir(exist_ok=True)
+        mark.touch()
+    return mark
 
-    def __init__(self) -> None:
+
+class _Board(KeptFolders):
+    """How much is done of each run, by id, as the workers of a cluster report it, and its checkpoints: a Ray actor."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
         self.shares: dict[str, float] = {}
 
     def tell(self, run_id: str, share: float) -> None:
@@ -224,32 +235,51 @@ class _Board:
         return self.shares
 
 
-def _on_this_node(ray: Any, actor: type[_Board]) -> Any:
-    """An actor on the node of this command: it is lost with the command itself, and not before."""
+def _on_this_node(ray: Any, root: str) -> Any:
+    """The board on the node of this command: it is lost with the command itself, and not before."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    return ray.remote(actor).options(num_cpus=0, scheduling_strategy=here).remote()
+    return ray.remote(_Board).options(num_cpus=0, scheduling_strategy=here).remote(root)
 
 
-def _as_task(run: Run, board: Any, files: Mapping[str, str]) -> Timed:
-    """A run in a worker of a cluster, which has the user's files with rewards and reports to the board."""
+def _as_task(run: Run, board: Any, files: Mapping[str, str], mark: Path) -> Outcome:
+    """A run in a worker of a cluster, which has the user's files with rewards and reports to the board.
+
+    Its checkpoints lie beside the store where the worker sees the mark that is there, else they are sent there.
+    """
+    import ray
+
     register_files(files)
-    last = -math.inf
+    last, mirror = -math.inf, None  # when the board was told last; where checkpoints are sent
 
     def report(share: float) -> None:
         nonlocal last
         if time.monotonic() - last >= LOOK:
             last = time.monotonic()
             board.tell.remote(run.id, share)
+        if mirror is not None:
+            mirror.send_now_and_then()
 
-    return _timed(run, Session(run.settings.resources().cpus, None, report))
+    cpus = run.settings.resources().cpus
+    if not run.settings.resumable or mark.exists():
+        return _timed(run, Session(cpus, mark.parent / run.id if run.settings.resumable else None, report))
+    call = lambda method, *arguments: ray.get(getattr(board, method).remote(*arguments))  # noqa: E731
+    with tempfile.TemporaryDirectory(prefix="spie-run-", ignore_cleanup_errors=True) as own:
+        mirror = Mirror(Path(own), run.id, call)
+        return _timed(run, Session(cpus, mirror.folder, report))
 
 
 def _connect(ray: Any, address: str | None) -> None:
-    """Join the cluster at an address; without one, start Ray here, on the loopback device and without dashboard."""
+    """Join the cluster at an address; without one, start Ray here, for this process alone and without dashboard.
+
+    Whoever reaches a port of Ray can have it run code. So ours listens on the loopback device only (where a process
+    had imported Ray before us, on all devices) and answers nobody without a token that only this process knows.
+    """
     quiet = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": None}
     if address is None:
+        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+        os.environ.pop("RAY_AUTH_MODE", None)  # then Ray's default for clusters like this one: by token
         ray.init("local", _node_ip_address="127.0.0.1", **quiet | {"include_dashboard": False})
         return
     try:

@@ -21,9 +21,12 @@ from spie.runs.store import Store
 from spie.runs.user_code import source_of
 from spie.trace import EpisodeTrace, Result, Scores, Trace, Trajectory
 
-FORMAT = 2  # of a run's id and of what is stored; raised when either changes
+FORMAT = 2  # of a run's id and of what is stored; raised when either changes so that the old cannot be read
 Role = Literal["paper", "control", "reading", "search"]  # why a run is there: who may claim what of it
 RESULTS: dict[str, type[Any]] = {kind.kind: kind for kind in (Trace, EpisodeTrace, Scores)}
+# Counts, steps and states, which are stored in as few bytes as their numbers need.
+STEP_COLUMNS = tuple(field.name for field in dataclasses.fields(Trajectory))
+COUNTS = {"visits", "first_visit", "snapshots", "episode_steps", "states", "actions", "next_states"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,14 +76,22 @@ class Run:
         return float(self.steps * (self.episodes or 1) * self.n_seeds * self.settings.seconds_per_step(self.task))
 
     def execute(self, session: Session = Session()) -> Result:
-        agent: Agent = self.settings
+        agent: Agent[Result] = self.settings
         return agent.run(self.task, self.steps, self.seeds, episodes=self.episodes, keep=self.keep, session=session)
 
 
-def save(store: Store, run: Run, result: Result, seconds: float, cpu_seconds: float | None = None) -> None:
-    """Put a result into the store under its run's id."""
-    names = {"env": run.env, "name": run.agent}
-    store.save(run.id, result.kind, run.spec | names, versions(), seconds, arrays_of(result), cpu_seconds)
+def save(
+    store: Store,
+    run: Run,
+    result: Result,
+    seconds: float,
+    cpu_seconds: float | None = None,
+    made_by: Mapping[str, str] | None = None,
+    stored: str | None = None,
+) -> None:
+    """Put a result into the store under its run's id. made_by, stored: of one that was made elsewhere, before."""
+    spec, by = run.spec | {"env": run.env, "name": run.agent}, versions() if made_by is None else made_by
+    store.save(run.id, result.kind, spec, by, seconds, _packed(arrays_of(result)), cpu_seconds, stored)
 
 
 def arrays_of(result: Result) -> dict[str, NDArray[Any]]:
@@ -96,16 +107,53 @@ def arrays_of(result: Result) -> dict[str, NDArray[Any]]:
     return arrays
 
 
+def _packed(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The same in less room: small integers; paths of one length as one array [paths, steps], without what follows."""
+    packed = {name: array for name, array in arrays.items() if not name.startswith("paths/")}
+    seeds = list(dict.fromkeys(name.split("/")[1] for name in arrays if name.startswith("paths/")))
+    if len({len(arrays[f"paths/{seed}/actions"]) for seed in seeds}) == 1:
+        stacked = {c: np.stack([arrays[f"paths/{seed}/{c}"] for seed in seeds]) for c in STEP_COLUMNS}
+        if (stacked["states"][:, 1:] == stacked["next_states"][:, :-1]).all():  # each step begins where the last ended
+            stacked["states"] = stacked["states"][:, :1]
+        packed |= {f"paths/{column}": array for column, array in stacked.items()}
+        packed["paths/seeds"] = np.array(list(map(int, seeds)), np.int64)
+    else:
+        packed |= {name: array for name, array in arrays.items() if name.startswith("paths/")}
+    return {name: _narrow(array) if name.rpartition("/")[2] in COUNTS else array for name, array in packed.items()}
+
+
+def _narrow(array: NDArray[Any]) -> NDArray[Any]:
+    """Integers in the smallest type that holds them."""
+    if array.dtype != np.int32 or not array.size:
+        return array
+    low, high = array.min(), array.max()
+    sizes = (np.int8, np.uint8, np.int16, np.uint16)
+    return next((array.astype(t) for t in sizes if np.iinfo(t).min <= low and high <= np.iinfo(t).max), array)
+
+
+def _unpacked(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """What `_packed` was given; what older versions stored stays as it is."""
+    wide = {n: a.astype(np.int32, copy=False) if n.rpartition("/")[2] in COUNTS else a for n, a in arrays.items()}
+    if "paths/seeds" not in wide:
+        return wide
+    seeds, columns = wide.pop("paths/seeds"), {column: wide.pop(f"paths/{column}") for column in STEP_COLUMNS}
+    first, then = columns["states"], columns["next_states"]
+    if first.shape != then.shape:
+        columns["states"] = np.concatenate([first, then[:, :-1]], axis=1)
+    return wide | {f"paths/{seed}/{c}": array[i] for i, seed in enumerate(seeds) for c, array in columns.items()}
+
+
 def load(store: Store, run: Run) -> Any:
     """The result of a run that is in the store; KeyError where it is not."""
     kind, arrays = store.load(run.id)
     try:
-        return _result(kind, arrays)
+        return result_of(kind, _unpacked(arrays))
     except (KeyError, TypeError, ValueError) as error:  # it fits its hash, but no run of ours left it
         raise store.damaged(run.id) from error
 
 
-def _result(kind: str, arrays: Mapping[str, NDArray[Any]]) -> Any:
+def result_of(kind: str, arrays: Mapping[str, NDArray[Any]]) -> Any:
+    """The inverse of `arrays_of`."""
     fields: dict[str, Any] = {name: str(a) if a.dtype.kind == "U" else a for name, a in arrays.items()}
     steps: dict[int, dict[str, NDArray[Any]]] = {}
     for name in [name for name in fields if name.startswith("paths/")]:

@@ -10,7 +10,7 @@ import math
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from spie.engine.lanes import machine_memory
 from spie.files import content_hash
 
-VERSION = 4
+VERSION = 5
 APPLICATION = int.from_bytes(b"SPIE")  # in the header of the file: SQLite's application_id
 _HEADER = b"SQLite format 3\0"
 _SCHEMA = """
@@ -48,10 +48,15 @@ CREATE TABLE arrays (
 CREATE TABLE experiments (
     name TEXT PRIMARY KEY,
     seeds INTEGER NOT NULL,  -- asked for last, shown by a report
-    hash BLOB NOT NULL
+    hash BLOB NOT NULL       -- SHA-256 of this row, or in the row without a name of the whole list
 ) WITHOUT ROWID;
 """
-_ARRAYS = "SELECT run, name, dtype, shape, hash"
+_RUN = "SELECT id, kind, spec, versions, seconds, cpu_seconds, stored, hash FROM runs WHERE id = ?1"
+# A run and its arrays by name at once, which is faster than one after the other.
+_WHOLE = f"""
+{_RUN.replace("SELECT", "SELECT 0,")} UNION ALL
+SELECT 1, run, name, dtype, shape, hash, data, NULL, NULL FROM arrays WHERE run = ?1 ORDER BY 1, 3
+"""
 TABLES = ("arrays", "experiments", "runs")
 
 
@@ -150,12 +155,15 @@ class Store:
         version = self._pragma("user_version")
         if version == VERSION:
             return
-        if version:
+        if version in (2, 3):
             for table in TABLES:
                 self._connection.execute(f"ALTER TABLE {table} RENAME TO old_{table}")
-        self._script(_SCHEMA)
-        if version:
+        if version != 4:
+            self._script(_SCHEMA)
+        if version in (2, 3):
             self._copy_old("NULL" if version == 2 else "cpu_seconds")
+        if not self._connection.execute("SELECT 1 FROM experiments WHERE name = ''").fetchone():
+            self._seal()
         self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
         self._connection.execute(f"PRAGMA user_version = {VERSION}")
 
@@ -166,8 +174,8 @@ class Store:
         for row in rows.fetchall():
             found = self._connection.execute("SELECT name, dtype, shape, data FROM old_arrays WHERE run = ?", row[:1])
             self._insert(row, [(row[0], *array) for array in found.fetchall()])
-        for name, seeds in self._connection.execute("SELECT name, seeds FROM old_experiments").fetchall():
-            self._note(name, seeds)
+        for noted in self._connection.execute("SELECT name, seeds FROM old_experiments").fetchall():
+            self._note(*noted)
         for table in TABLES:
             self._connection.execute(f"DROP TABLE old_{table}")
 
@@ -217,8 +225,12 @@ class Store:
         seconds: float,
         arrays: Mapping[str, NDArray[Any]],
         cpu_seconds: float | None = None,
+        stored: str | None = None,
     ) -> None:
-        """Store a run whole, or not at all. A run that is there already stays as it is."""
+        """Store a run whole, or not at all. A run that is there already stays as it is.
+
+        stored: when it was stored first, where it comes from another store.
+        """
         rows = []
         for name, array in arrays.items():
             if array.dtype.hasobject:  # their bytes are addresses, which mean nothing later
@@ -226,7 +238,7 @@ class Store:
             data = zlib.compress(np.ascontiguousarray(array).tobytes(), 1)
             rows.append((run_id, name, array.dtype.str, json.dumps(array.shape), data))
         texts = (json.dumps(spec, sort_keys=True), json.dumps(versions, sort_keys=True))
-        times = (float(seconds), cpu_seconds, datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S"))
+        times = (float(seconds), cpu_seconds, stored or datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S"))
         with self._clear_errors(), self._transaction():
             if not self._connection.execute("SELECT 1 FROM runs WHERE id = ?", (run_id,)).fetchone():
                 self._insert((run_id, kind, *texts, *times), rows)
@@ -238,10 +250,8 @@ class Store:
         self._connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*row, whole))
         self._connection.executemany("INSERT INTO arrays VALUES (?, ?, ?, ?, ?, ?)", hashed)
 
-    def _row(self, run_id: str, hashes: Sequence[bytes]) -> tuple[Any, ...]:
+    def _checked(self, run_id: str, row: Sequence[Any] | None, hashes: Iterable[bytes]) -> Sequence[Any]:
         """The row of a run, which fits its hash; hashes: of its arrays."""
-        with self._clear_errors():
-            row = self._connection.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone()
         if row is None:
             raise KeyError(run_id)
         try:
@@ -250,7 +260,7 @@ class Store:
             whole = b""
         if whole != row[-1]:
             raise self.damaged(run_id)
-        return tuple(row)
+        return row
 
     def damaged(self, run_id: str) -> StoreError:
         """What is raised about a run that cannot be what was stored."""
@@ -263,11 +273,11 @@ class Store:
     def load(self, run_id: str) -> tuple[str, dict[str, NDArray[Any]]]:
         """The kind and the arrays of a stored run."""
         with self._clear_errors():
-            rows = self._connection.execute(f"{_ARRAYS}, data FROM arrays WHERE run = ? ORDER BY name", (run_id,))
-            found = rows.fetchall()
-        kind = self._row(run_id, [row[4] for row in found])[1]
+            found = self._connection.execute(_WHOLE, (run_id,)).fetchall()
+        row = found.pop(0)[1:] if found and not found[0][0] else None
+        kind = self._checked(run_id, row, [array[5] for array in found])[1]
         arrays = {}
-        for run, name, dtype, shape, whole, data in found:
+        for _, run, name, dtype, shape, whole, data, _, _ in found:
             try:
                 if content_hash((run, name, dtype, shape), data) != whole:
                     raise ValueError(f"{name} does not fit its hash")
@@ -279,43 +289,63 @@ class Store:
     def info(self, run_id: str) -> dict[str, Any]:
         """What is known about a stored run: spec, versions, seconds, seconds of processors, when."""
         with self._clear_errors():
-            rows = self._connection.execute(f"{_ARRAYS} FROM arrays WHERE run = ? ORDER BY name", (run_id,))
-            hashes = [row[4] for row in rows.fetchall()]
-        _, _, spec, versions, seconds, cpu_seconds, stored, _ = self._row(run_id, hashes)
+            hashes = self._connection.execute("SELECT hash FROM arrays WHERE run = ? ORDER BY name", (run_id,))
+            row = self._connection.execute(_RUN, (run_id,)).fetchone()
+            found = [found for (found,) in hashes]
+        _, _, spec, versions, seconds, cpu_seconds, stored, _ = self._checked(run_id, row, found)
         times = {"seconds": seconds, "cpu_seconds": cpu_seconds, "stored": stored}
         return {"spec": json.loads(spec), "versions": json.loads(versions)} | times
 
     def ask_for(self, experiment: str, seeds: int) -> None:
         """Note that an experiment is wanted, and with how many seeds."""
         with self._clear_errors(), self._transaction():
+            self.asked_for()  # a list that has lost something is not made to look whole
             self._note(experiment, seeds)
+            self._seal()
 
     def _note(self, experiment: str, seeds: int) -> None:
         row = (experiment, seeds, content_hash((repr(experiment), repr(seeds))))
         self._connection.execute("INSERT OR REPLACE INTO experiments VALUES (?, ?, ?)", row)
 
+    def _seal(self) -> None:
+        """Write the row that stands for the whole list of experiments, so that no other can go unnoticed."""
+        rows = self._connection.execute("SELECT hash FROM experiments WHERE name != '' ORDER BY name").fetchall()
+        row = ("", len(rows), content_hash((), b"".join(found for (found,) in rows)))
+        self._connection.execute("INSERT OR REPLACE INTO experiments VALUES (?, ?, ?)", row)
+
     def asked_for(self) -> dict[str, int]:
         """The experiments wanted, and with how many seeds."""
-        with self._clear_errors():
-            rows = self._connection.execute("SELECT name, seeds, hash FROM experiments").fetchall()
-        for name, seeds, found in rows:
-            if content_hash((repr(name), repr(seeds))) != found:
-                raise StoreError(f"{self.path}: the list of experiments is damaged; mend it with spie repair")
+        rows, whole = self._listed()
+        if not whole:
+            name = f" --results {self.path}" if self.path != default_path() else ""
+            raise StoreError(f"{self.path}: the list of experiments is damaged; mend it with spie repair{name}")
         return {name: seeds for name, seeds, _ in rows}
 
-    def repair(self) -> tuple[int, list[str]]:
-        """Remove what does not fit its hash. Returns how many runs are sound, and the ids of those removed."""
+    def _listed(self) -> tuple[list[tuple[str, int, bytes]], bool]:
+        """The rows of the list of experiments that fit their hashes, and whether these are all."""
+        with self._clear_errors():
+            found = self._connection.execute("SELECT name, seeds, hash FROM experiments ORDER BY name").fetchall()
+        rows = [row for row in found if row[0] != "" and content_hash(map(repr, row[:2])) == row[2]]
+        seal = ("", len(rows), content_hash((), b"".join(row[2] for row in rows)))
+        return rows, found == [seal, *rows]
+
+    def repair(self) -> tuple[int, list[str], bool]:
+        """Remove what does not fit its hash.
+
+        Returns how many runs are sound, the ids of those removed, and whether the list of experiments was whole.
+        """
         with self._clear_errors():
             ids = [run_id for (run_id,) in self._connection.execute("SELECT id FROM runs").fetchall()]
             damaged = [run_id for run_id in ids if not self._sound(run_id)]
-            noted = self._connection.execute("SELECT name, seeds, hash FROM experiments").fetchall()
+            listed, whole = self._listed()
             with self._transaction():
                 for run_id in damaged:
                     self._connection.execute("DELETE FROM runs WHERE id = ?", (run_id,))
-                for name, seeds, found in noted:
-                    if content_hash((repr(name), repr(seeds))) != found:
-                        self._connection.execute("DELETE FROM experiments WHERE name = ?", (name,))
-        return len(ids) - len(damaged), list(map(str, damaged))
+                if not whole:
+                    self._connection.execute("DELETE FROM experiments")
+                    self._connection.executemany("INSERT INTO experiments VALUES (?, ?, ?)", listed)
+                    self._seal()
+        return len(ids) - len(damaged), list(map(str, damaged)), whole
 
     def _sound(self, run_id: str) -> bool:
         try:

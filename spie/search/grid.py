@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spie.agents.base import Agent, Keep, Replay, Resources, Seeds, Session, changed, identity, refuse
+from spie.agents.base import Agent, Request, Resources, changed, identity
 from spie.errors import unknown
 from spie.tasks.base import Task
 from spie.trace import EpisodeTrace, Result, Scores, Trace
 
-Score = Callable[[Any], NDArray[np.float64]]  # of what a run left, one number a seed
+Score = Callable[[Any], NDArray[np.float64]]  # of what a run left, one number per seed
 
 
 class Measure(NamedTuple):
@@ -26,7 +26,7 @@ class Measure(NamedTuple):
     sign: int = 1  # 1: more is better; -1: less is
 
     def read(self, result: Result) -> NDArray[np.float64]:
-        """One number a seed."""
+        """One number per seed."""
         if result.kind not in self.of:
             raise ValueError(f"{self.title} cannot be read off what this agent leaves; choose another measure")
         return np.asarray(self.of[result.kind](result), np.float64)
@@ -37,11 +37,12 @@ MEASURES = {
     "reward": Measure(
         "total reward", {TRACE: lambda t: t.total_reward, EPISODES: lambda t: t.episode_rewards.sum(axis=1)}
     ),
-    "episode reward": Measure("reward an episode", {EPISODES: lambda t: t.episode_rewards.mean(axis=1)}),
+    "episode reward": Measure("reward per episode", {EPISODES: lambda t: t.episode_rewards.mean(axis=1)}),
+    "late reward": Measure("reward per episode, last third of the steps", {EPISODES: lambda t: t.late_reward()}),
     "success": Measure("share of episodes that end by themselves", {EPISODES: lambda t: t.terminated.mean(axis=1)}),
     "coverage": Measure("steps to see 99 % of the states", {TRACE: lambda t: t.steps_to(0.99)}, -1),
     "episodes": Measure(
-        "steps an episode", dict.fromkeys((TRACE, EPISODES), lambda t: t.episode_steps.mean(axis=1)), -1
+        "steps per episode", dict.fromkeys((TRACE, EPISODES), lambda t: t.episode_steps.mean(axis=1)), -1
     ),
     # More is better, so that tasks of all kinds can count together
     "tour": Measure("states over steps to see 99 % of them", {TRACE: lambda t: t.visits.shape[1] / t.steps_to(0.99)}),
@@ -59,7 +60,7 @@ def usual_measure(task: Any, episodes: int | None) -> str:
 
 
 @dataclass(frozen=True)
-class SettingsGrid(Agent):
+class SettingsGrid(Agent[Scores]):
     """Every combination of some values of an agent's settings, run side by side where the agent can do so."""
 
     base: Any  # an Agent: what all have in common
@@ -90,8 +91,11 @@ class SettingsGrid(Agent):
     @property
     def rewards(self) -> tuple[str, ...]:
         """The intrinsic rewards in use."""
-        varied = [_settings(self.base, name, value) for name, values in self.axes for value in values]
-        return tuple(dict.fromkeys(reward for s in (self.base, *varied) for reward in s.rewards))
+        return tuple(dict.fromkeys(reward for s in self.variants() for reward in s.rewards))
+
+    def variants(self) -> list[Any]:
+        """The base, and each value of each axis in it alone: all kinds of settings there are, without all of them."""
+        return [self.base, *(_settings(self.base, name, value) for name, values in self.axes for value in values)]
 
     def changed_settings(self) -> dict[str, Any]:
         return changed(self) | {"base": identity(self.base)}
@@ -121,6 +125,9 @@ class SettingsGrid(Agent):
         """About how long a step of all settings takes on one core, compiled."""
         return float(len(self) * self.base.seconds_per_step(task))
 
+    def require(self) -> None:
+        self.base.require()
+
     def memory(self, task: Task, steps: int, seeds: int) -> int:
         return int(self.base.memory(task, steps, seeds))
 
@@ -128,22 +135,14 @@ class SettingsGrid(Agent):
         found: Resources = self.base.resources()
         return found
 
-    def run(
-        self,
-        task: Task,
-        steps: int,
-        seeds: Seeds = 1,
-        *,
-        episodes: int | None = None,
-        keep: Keep = Keep(),
-        replay: Replay | None = None,
-        session: Session = Session(),
-    ) -> Scores:
+    def execute(self, request: Request) -> Scores:
         """Run every combination on every seed, and keep one number of each."""
-        refuse("a grid of settings", keep=keep != Keep(), replay=replay is not None)
-        results = self.base.run_many(self.settings(), task, steps, seeds, episodes=episodes, session=session)
+        request.refuse("a grid of settings", "keep.matrices", "keep.snapshots", "keep.paths", "replay")
+        results = self.base.execute_many(self.settings(), request)
         read = MEASURES[self.measure].read
-        return Scores(results[0].seeds, np.array([read(result) for result in results], np.float64))
+        stopped = np.array([result.stopped for result in results])
+        values = np.array([read(result) for result in results], np.float64)
+        return Scores(results[0].seeds, values, stopped if (stopped >= 0).any() else None)
 
 
 def _settings(base: Any, name: str, value: Any) -> Any:

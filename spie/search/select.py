@@ -56,6 +56,7 @@ class Search:
     steps: int
     episodes: int | None = None
     scale: float = 1.0  # scores are divided by it where several tasks count together
+    note: str = ""  # what was left out of it, for people
 
     def __len__(self) -> int:
         return sum(map(len, self.grids))
@@ -89,15 +90,16 @@ class Search:
 
     @cached_property
     def columns(self) -> dict[str, Array]:
-        """The settings that vary, each with its value in every combination."""
+        """The settings that vary, each with its value in every combination; not a number where it has no part in it."""
         names = dict.fromkeys(name for grid in self.grids for name, _ in grid.axes)
+        varied = set(names)
         if len(self.grids) > 1:
             names |= dict.fromkeys(n for n, v in vars(self.grids[0].base).items() if v != vars(self.grids[1].base)[n])
         columns: dict[str, list[Any]] = {name: [] for name in names}
         for grid in self.grids:
             own = dict(zip((n for n, _ in grid.axes), zip(*grid.combinations(), strict=True), strict=True))
             for name, column in columns.items():
-                column += own.get(name, [getattr(grid.base, name)] * len(grid))
+                column += own.get(name, [np.nan if name in varied else getattr(grid.base, name)] * len(grid))
         return {name: np.array(column) for name, column in columns.items()}
 
 

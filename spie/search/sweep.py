@@ -1,8 +1,6 @@
 """Sweeps: grids of settings in pieces that are stored one by one, ranked, the best of them confirmed on fresh seeds."""
 
 import contextlib
-import csv
-import io
 import math
 import os
 import time
@@ -15,10 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spie.files import write_whole
+from spie.files import csv_text, write_whole
+from spie.notebook import html_table
 from spie.runs.backends import execute
 from spie.runs.run import Run, load
 from spie.runs.store import Store
+from spie.runs.user_code import source_of
 from spie.search.grid import MEASURES
 from spie.search.select import FRESH, Choice, Round, Search, SearchRun, fresh, halving, mean_and_error
 
@@ -38,6 +38,13 @@ class SweepTable(dict[str, Array]):
     measure: str = ""  # what mean, se and confirmed_mean are of
     note: str = ""  # how it was found
 
+    def __repr__(self) -> str:
+        n = len(next(iter(self.values()), ()))
+        return f"SweepTable: {n:,} settings, columns {', '.join(self)}; best first by {self.measure}"
+
+    def _repr_html_(self) -> str:
+        return html_table(self.measure, list(self), self.rows(), (self.note,) if self.note else ())
+
     def rows(self) -> list[dict[str, Any]]:
         """Plain values, row by row; a setting that an agent does not have is None."""
         columns = [[None if x != x else x for x in column.tolist()] for column in self.values()]
@@ -45,11 +52,7 @@ class SweepTable(dict[str, Array]):
 
     def write(self, path: str | Path) -> None:
         """The table as a CSV file, whole or not at all."""
-        text = io.StringIO(newline="")
-        writer = csv.DictWriter(text, list(self))
-        writer.writeheader()
-        writer.writerows(self.rows())
-        write_whole(path, text.getvalue())
+        write_whole(path, csv_text([list(self), *(list(row.values()) for row in self.rows())]))
 
 
 @dataclass(frozen=True)
@@ -94,21 +97,55 @@ def sweep(searches: Sequence[Search], plan: Plan) -> SweepTable:
     choices = [plan.choice(search) for search in searches]
     until = math.inf if plan.budget is None else time.monotonic() + plan.budget
     with Store(plan.results) as store:
-        stored = partial(load, store)
+        stored, how = partial(load, store), (store, until, plan.on, plan.address, plan.progress)
         for n_round in range(max(len(choice.rounds) for choice in choices)):
-            _run([run for choice in choices for run in choice.runs(n_round, stored)], store, plan, until)
+            finish([run for choice in choices for run in choice.runs(n_round, stored)], *how)
         again = []
         if plan.confirm:
-            again = [choice.confirmed(plan.top, stored)[0] for choice in choices]
-            _run([trial.run for trials in again for trial in trials], store, plan, until)
+            again = [choice.trials(0, _shown(choice, plan.top, stored), choice.confirm) for choice in choices]
+            finish([trial.run for trials in again for trial in trials], *how)
+        last = [trial.run for trials in again for trial in trials]
+        first = [run for choice in choices for n in range(len(choice.rounds)) for run in choice.runs(n, stored)]
+        stopped = _stopped([*first, *last], stored)
         table = _join([_rows(c, stored, again[i] if again else []) for i, c in enumerate(choices)])
-    table.measure = MEASURES[searches[0].measure].title
+    measure = MEASURES[searches[0].measure]
+    table.measure = f"{measure.title} ({'more' if measure.sign > 0 else 'less'} is better)"
     table.note = f"{len(table['mean']):,} settings x {plan.seeds} seeds"
     if plan.halving:
         table.note += ", by successive halving: `seeds` says how many a setting got"
     if plan.confirm and plan.top:
         table.note += f"; confirmed: on {plan.confirm} fresh seeds, which `mean`, being the best of many, is not"
+    for note in dict.fromkeys(search.note for search in searches if search.note):
+        table.note += f"; {note}"
+    if stopped:
+        table.note += f"; {stopped}; they count what they had until then"
     return table
+
+
+def _shown(choice: Choice, top: int, stored: Callable[[Run], Any]) -> Array:
+    """The numbers of the best settings, and of the best with each reward of the user's own, which they want to see."""
+    ranking = choice.scored(stored).ranking
+    rewards = choice.searches[0].columns.get("reward", np.array([]))
+    own = [ranking[rewards[ranking] == name][0] for name in dict.fromkeys(rewards.tolist()) if source_of(name)]
+    return np.array([*ranking[:top], *(number for number in own if number not in ranking[:top])], np.int64)
+
+
+def _stopped(runs: Sequence[Run], stored: Callable[[Run], Any]) -> str:
+    """In words how many runs ended early because their numbers were no longer finite; empty for none."""
+    names, in_all = [], 0
+    for run in runs:
+        scores = stored(run)
+        in_all += scores.values.size
+        if scores.stopped is not None:
+            tried, axes = run.settings.combinations(), [name for name, _ in run.settings.axes]
+            for i, k in np.argwhere(scores.stopped >= 0).tolist():
+                values = "".join(f" {name}={value}" for name, value in zip(axes, tried[i], strict=True))
+                names.append(f"{run.agent}{values}, seed {scores.seeds[k]}, at step {scores.stopped[i, k]:,}")
+    if not names:
+        return ""
+    if len(names) == in_all:
+        raise ValueError(f"the numbers of every run became infinite or NaN, such as {names[0]}; try smaller values")
+    return f"{len(names):,} of {in_all:,} runs stopped where their numbers became infinite or NaN, such as {names[0]}"
 
 
 def size(searches: Sequence[Search], seeds: int) -> tuple[int, float]:
@@ -126,18 +163,25 @@ def _refuse_absurd(searches: Sequence[Search], seeds: int) -> None:
         )
 
 
-def _run(runs: Sequence[Run], store: Store, plan: Plan, until: float) -> None:
-    """Have all runs in the store; what is stored is not run again."""
+def finish(
+    runs: Sequence[Run],
+    store: Store,
+    until: float = math.inf,
+    on: str = "serial",
+    address: str | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Have all runs in the store; what is stored is not run again. OutOfTime once the clock shows `until`."""
     shares = {run.id: 0.0 for run in runs}
     seconds = {run.id: run.seconds for run in runs}
 
     def report(run: Run, share: float) -> None:
         shares[run.id] = share
-        if plan.progress is not None:
-            plan.progress(sum(shares[name] * seconds[name] for name in shares), sum(seconds.values()))
+        if progress is not None:
+            progress(sum(shares[name] * seconds[name] for name in shares), sum(seconds.values()))
 
     finished = 0
-    with contextlib.closing(execute(runs, store, plan.on, plan.address, report)) as executed:
+    with contextlib.closing(execute(runs, store, on, address, report)) as executed:
         for run in executed:
             finished += 1
             report(run, 1.0)

@@ -32,7 +32,7 @@ class Tunable:
 
     settings: Any  # an Agent: what is not tuned stays as it is here
     ranges: Mapping[str, Range]
-    score: Callable[[Any, Sequence[int]], NDArray[np.float64]]  # of (settings, seeds), one number a seed
+    score: Callable[[Any, Sequence[int]], NDArray[np.float64]]  # of (settings, seeds), one number per seed
 
 
 @dataclass(frozen=True)

@@ -239,7 +239,7 @@ def _rom(game: str) -> Path:
         rom = roms.get_rom_path(known[plain])
     except OSError as error:
         why = str(error).splitlines()[0]
-        raise OSError(f"{game}: its ROM cannot be used ({why}); install ale-py anew, or set ALE_ROMS_DIR") from error
+        raise OSError(f"{game}: its ROM cannot be used ({why}); install ale-py again, or set ALE_ROMS_DIR") from error
     assert rom is not None
     return rom
 

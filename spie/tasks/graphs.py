@@ -1,8 +1,10 @@
 """Graphs as MDPs: an action goes to a neighbour. From NetworkX, edge lists, CSV files and adjacency matrices."""
 
+import contextlib
 import csv
 import functools
 import os
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spie.errors import as_array, check_flag, check_rewards, check_whole, is_name, is_row, told
 from spie.tasks.layout import Layout, both_ways, cells_layout, moves, nodes_layout
 from spie.tasks.mdp import MDP, reachable
 from spie.tasks.registry import PATTERNS, Entry, register_task
@@ -40,10 +43,17 @@ def graph(
     costs: whether a step along an edge pays minus its weight.
     positions: (x, y) of the nodes, y going down, by name or [S, 2]; by default close where few moves apart.
     """
+    if directed is not None:
+        check_flag(f"{name}: directed", directed)
+    check_flag(f"{name}: costs", costs)
     nodes, pairs, weights, one_way, given = _read(name, edges, directed)
     index = {node: i for i, node in enumerate(nodes)}
     if len(index) < len(nodes) or not nodes:
         raise ValueError(f"{name}: no edges, so no graph")
+    labels = tuple(map(str, nodes))
+    if len(set(labels)) < len(labels):
+        ((twice, _),) = Counter(labels).most_common(1)
+        raise ValueError(f'{name}: two nodes are called "{twice}", one as text; call them all by text or all by number')
     weights = _checked(name, nodes, pairs, weights, one_way)
     if not one_way:
         pairs, weights = np.concatenate([pairs, pairs[:, ::-1]]), np.tile(weights, 2)
@@ -51,10 +61,10 @@ def graph(
     placed = places is not None or len(nodes) <= PLACED_AT_ONCE
     find = functools.partial(_node, name, index)
     return graph_mdp(
-        name, tuple(map(str, nodes)), pairs,
+        name, labels, pairs,
         cost=weights if costs else np.zeros(len(pairs)),
         start=None if start is None else [find(node) for node in _several(start, index)],
-        rewards={find(node): pays for node, pays in (rewards or {}).items()},
+        rewards=_ends(name, rewards, find),
         layout=nodes_layout(pairs, len(nodes), places) if placed else None,
     )  # fmt: skip
 
@@ -89,8 +99,6 @@ def graph_mdp(
     available = np.arange(A) < np.maximum(degree, 1)[:, None]  # an end that leads nowhere stays where it is
     pays = np.zeros(S)
     for end, pay in rewards.items():
-        if not np.isfinite(pay):
-            raise ValueError(f'{name}: the reward of node "{labels[end]}" is {pay}; give a finite number')
         pays[end] = pay
     reward = np.where(available & ~ends[:, None], pays[successors], 0.0)
     reward[pairs[:, 0], column] -= np.where(ends[pairs[:, 0]], 0.0, cost)
@@ -135,11 +143,16 @@ def _joined(pairs: NDArray[np.int64], S: int) -> NDArray[np.bool_]:
 
 def _leading_to(pairs: NDArray[np.int64], ends: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """The nodes from which some end can be reached."""
-    found, before = ends.copy(), 0
-    while before < (n := int(found.sum())):
-        before = n
-        found[pairs[found[pairs[:, 1]], 0]] = True
-    return found
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import breadth_first_order
+
+    S = len(ends)  # also the number of a node before all ends, from which edges are walked backwards
+    last = np.flatnonzero(ends)
+    here, there = np.append(pairs[:, 1], np.full(len(last), S)), np.append(pairs[:, 0], last)
+    links = coo_array((np.ones(len(here)), (here, there)), shape=(S + 1, S + 1))
+    found = np.zeros(S + 1, np.bool_)
+    found[breadth_first_order(links.tocsr(), S, return_predecessors=False)] = True
+    return found[:S]
 
 
 # What a graph is given as
@@ -161,10 +174,15 @@ def _read(name: str, edges: Any, directed: bool | None) -> Read:
         rows, columns = edges.coords
         return _from_matrix(name, edges.shape, rows, columns, edges.data.astype(np.float64), directed)
     if isinstance(edges, np.ndarray) and edges.ndim == 2 and edges.shape[0] == edges.shape[1]:
+        edges = as_array(f"{name}: an adjacency matrix", edges)
         rows, columns = np.nonzero(edges)
         return _from_matrix(name, edges.shape, rows, columns, edges[rows, columns].astype(np.float64), directed)
     if isinstance(edges, np.ndarray) and edges.ndim == 2 and edges.shape[1] not in (2, 3):
         raise ValueError(f"{name}: a matrix of shape {list(edges.shape)} is neither square nor a list of edges [n, 2]")
+    if not is_row(edges):
+        raise ValueError(
+            f"{name}: {told(edges)} is no graph; give pairs of nodes, a CSV file, a matrix or a NetworkX graph"
+        )
     return _from_list(name, list(edges), bool(directed), "edge")
 
 
@@ -172,16 +190,19 @@ def _from_list(name: str, rows: Iterable[Any], directed: bool, word: str) -> Rea
     index: dict[Node, int] = {}
     pairs, weights = [], []
     for number, row in enumerate(rows, start=1):
-        row = tuple(row)
+        row = tuple(row) if is_row(row) else (row,)
         if len(row) not in (2, 3):
             raise ValueError(
                 f"{name}: {word} {number} has {len(row)} entries; give two nodes, and a weight if you like"
             )
-        pairs.append([index.setdefault(node, len(index)) for node in row[:2]])
+        try:
+            pairs.append([index.setdefault(node, len(index)) for node in row[:2]])
+        except TypeError:  # a list, for example, is no key
+            raise ValueError(f"{name}: {word} {number} has nodes that are no names: {told(row)}") from None
         try:
             weights.append(float(row[2]) if len(row) == 3 else 1.0)
-        except (TypeError, ValueError):
-            raise ValueError(f'{name}: the weight of {word} {number} is "{row[2]}", which is no number') from None
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(f'{name}: the weight of {word} {number} is "{told(row[2])}", which is no number') from None
     return list(index), np.array(pairs, np.int64).reshape(-1, 2), np.array(weights), directed, None
 
 
@@ -225,9 +246,14 @@ def _from_networkx(name: str, G: Any, directed: bool | None) -> Read:
 
 def _csv_rows(path: str | Path) -> list[list[str]]:
     """Rows of a CSV file, separated by commas, semicolons or tabs; a first row of headings is left out."""
-    if not os.path.isfile(path):
-        raise ValueError(f'graph: no file "{path}"')
-    text = Path(path).read_text(encoding="utf-8-sig", errors="replace")
+    if not str(path).isprintable() or not os.path.isfile(path):
+        raise ValueError(f'graph: no file "{told(str(path))}"')
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise ValueError(f"graph: {path} is not a text file; give a CSV file in UTF-8, two nodes per row") from None
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     mark = next((mark for mark in "\t;" if lines and mark in lines[0]), ",")
     rows = [[entry.strip() for entry in row] for row in csv.reader(lines, delimiter=mark)]
@@ -260,17 +286,28 @@ def _checked(
 
 def _node(name: str, index: Mapping[Any, int], node: Any) -> int:
     """The number of a node, by its name or by its name as text."""
-    if node in index:
-        return index[node]
+    with contextlib.suppress(TypeError):  # a list, for example, is no key
+        if node in index:
+            return index[node]
     for known, i in index.items():
         if str(known) == str(node):
             return i
-    raise ValueError(f'{name}: no node "{node}"; there are {len(index):,}, such as "{next(iter(index))}"')
+    raise ValueError(f'{name}: no node "{told(node)}"; there are {len(index):,}, such as "{next(iter(index))}"')
+
+
+def _ends(name: str, rewards: Mapping[Any, float] | None, find: Callable[[Any], int]) -> dict[int, float]:
+    """What entering a node pays, by its number."""
+    check_rewards(name, rewards, "node")
+    return {find(node): pays for node, pays in (rewards or {}).items()}
 
 
 def _several(start: Any, index: Mapping[Any, int]) -> Iterable[Any]:
-    one = isinstance(start, str) or not isinstance(start, Iterable) or (isinstance(start, tuple) and start in index)
-    return [start] if one else start
+    if not is_row(start):
+        return [start]
+    with contextlib.suppress(TypeError):  # a list, for example, is no key
+        if start in index:
+            return [start]
+    return list(start)
 
 
 def _positions(name: str, index: Mapping[Any, int], positions: Any) -> NDArray[np.float64]:
@@ -279,12 +316,15 @@ def _positions(name: str, index: Mapping[Any, int], positions: Any) -> NDArray[n
             if node not in positions:
                 raise ValueError(f'{name}: positions leave out node "{node}"')
         positions = [positions[node] for node in index]
-    return np.asarray(positions, np.float64)
+    places: NDArray[np.float64] = as_array(f"{name}: positions", positions, np.float64)
+    if places.shape != (len(index), 2):
+        raise ValueError(f"{name}: positions must have shape {[len(index), 2]}, not {list(places.shape)}")
+    return places
 
 
 def _entry(name: str) -> Entry | None:
     """The CSV file of a graph as a task."""
-    is_graph = name.lower().endswith((".csv", ".tsv")) and os.path.isfile(name)
+    is_graph = name.lower().endswith((".csv", ".tsv")) and name.isprintable() and os.path.isfile(name)
     make: Callable[..., MDP] = functools.partial(graph, name, name=Path(name).stem)
     return Entry(name, "table", make) if is_graph else None
 
@@ -302,8 +342,8 @@ def tree(depth: int = 6, *, home: bool = False, start: Any = None, rewards: Mapp
     Node 1 is the first junction, 2k and 2k + 1 follow junction k, the last 2^depth nodes are dead ends. With `home`,
     node 0 lies before node 1. Starts at the first of them unless told; `rewards` of nodes end a trial, as in `graph`.
     """
-    if not 1 <= depth <= 14:
-        raise ValueError(f"tree: depth is {depth}; give 1 to 14, at which there are 32,767 nodes")
+    check_whole("tree: depth", depth, 1, 14)  # at which there are 32,767 nodes
+    check_flag("tree: home", home)
     n = 2 ** (depth + 1) - 1
     children = np.arange(2, n + 1)
     edges = np.stack([children // 2, children], axis=1)
@@ -324,7 +364,7 @@ def tree(depth: int = 6, *, home: bool = False, start: Any = None, rewards: Mapp
     return graph_mdp(
         "tree", tuple(map(str, nodes)), edges, cost=np.zeros(len(edges)),
         start=[find(node) for node in _several(first if start is None else start, index)],
-        rewards={find(node): pays for node, pays in (rewards or {}).items()},
+        rewards=_ends("tree", rewards, find),
         layout=nodes_layout(edges, len(nodes), places[first:]),
     )  # fmt: skip
 
@@ -344,12 +384,17 @@ def hexgrid(
     Cells are labelled "row,column"; those in `holes` are left out. A move over the border stays in place with bumps,
     else it is not available. `start` and `rewards` as in `graph`; starts anywhere unless told.
     """
-    if rows < 1 or columns < 1 or rows * columns < 2:
-        raise ValueError(f"hexgrid: {rows} x {columns} is no board; give at least two cells")
+    check_whole("hexgrid: rows", rows, 1, 1000)
+    check_whole("hexgrid: columns", columns, 1, 1000)
+    check_flag("hexgrid: bumps", bumps)
+    if rows * columns < 2:
+        raise ValueError(f"hexgrid: {rows} x {columns} is not a board; give at least two cells")
+    if not is_row(holes) or not all(map(is_name, holes := list(holes))):
+        raise ValueError(f'hexgrid: holes must be cells, such as ["0,1"], not {told(holes)}')
     left_out = {hole.replace(" ", "") for hole in holes}
     cells = [(r, c) for r in range(rows) for c in range(columns)]
     for hole in left_out - {f"{r},{c}" for r, c in cells}:
-        raise ValueError(f'hexgrid: no cell "{hole}" to leave out; cells are row,column, such as 0,0')
+        raise ValueError(f'hexgrid: no cell "{told(hole)}" to leave out; cells are row,column, such as 0,0')
     cells = [(r, c) for r, c in cells if f"{r},{c}" not in left_out]
     index = {cell: s for s, cell in enumerate(cells)}
     labels = tuple(f"{r},{c}" for r, c in cells)
@@ -361,8 +406,8 @@ def hexgrid(
     named = dict(zip(labels, range(S), strict=True))
     find = functools.partial(_node, "hexgrid", named)
     pays, ends = np.zeros(S), np.zeros(S, dtype=np.bool_)
-    for label, pay in (rewards or {}).items():
-        pays[find(label)], ends[find(label)] = pay, True
+    for s, pay in _ends("hexgrid", rewards, find).items():
+        pays[s], ends[s] = pay, True
     begins = ~ends if start is None else np.isin(np.arange(S), [find(label) for label in _several(start, named)])
     available = np.ones_like(free) if bumps else free
     reward = np.where(available & ~ends[:, None], pays[successors], 0.0)

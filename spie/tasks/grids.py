@@ -9,13 +9,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from spie.errors import unknown
+from spie.errors import check_flag, check_number, check_rewards, check_whole, is_among, told, unknown
 from spie.tasks.layout import Layout, cells_layout, moves
 from spie.tasks.maps import ENDS, GOALS, LETTERS, Board, at, read, write_cells, write_edges
 from spie.tasks.maps import MOVES as MOVES  # others take it from here
 from spie.tasks.mdp import MDP, reachable
 from spie.tasks.registry import PATTERNS, TASKS, Entry, register_task
 
+MOST_CELLS = 20_000_000  # of a map
 GRID_TASKS = ("explore", "goal", "moving-goal", "trials")
 
 
@@ -61,9 +62,9 @@ def grid(
     `rewards`, such as {"a": 1, "b": 0.2}, on the step into that end, and nothing before. By default "trials" where
     there are rewards, else "explore".
     """
-    task = task or ("explore" if rewards is None else "trials")
-    if task not in GRID_TASKS:
-        raise unknown("task", task, GRID_TASKS)
+    if task is None:
+        task = "explore" if rewards is None else "trials"
+    _check_options(task, bumps, episodes_per_goal, rewards)
     name, text = find_map(map)
     board = read(name, text)
     pays = _rewards(name, board, task, rewards)
@@ -103,6 +104,14 @@ def grid(
     )
 
 
+def _check_options(task: Any, bumps: Any, episodes_per_goal: Any, rewards: Any) -> None:
+    if not is_among(task, GRID_TASKS):
+        raise unknown("task", task, GRID_TASKS)
+    check_flag("grid: bumps", bumps)
+    check_whole("grid: episodes_per_goal", episodes_per_goal, 1, 2**62)
+    check_rewards("grid", rewards)
+
+
 def _tables(board: Board) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any], NDArray[np.bool_]]:
     """Cells [S, 2], states of the cells with a border, successors [S, 4, 1] and which of them are moves [S, 4, 1]."""
     cells = np.argwhere(board.letters != "#")
@@ -133,11 +142,9 @@ def _rewards(name: str, board: Board, task: str, rewards: Mapping[str, float] | 
         return {}
     if not rewards:
         raise ValueError(f'{name}: task "trials" needs the rewards of its ends, such as {{"a": 1}}; {known}')
-    for end, pays in rewards.items():
+    for end in rewards:
         if end not in ends:
-            raise ValueError(f'{name}: rewards name an end "{end}", but {known}')
-        if not np.isfinite(pays):
-            raise ValueError(f"{name}: the reward of end {end} is {pays}; give a finite number")
+            raise ValueError(f'{name}: rewards name an end "{told(end)}", but {known}')
     return {end: float(rewards.get(end, 0.0)) for end in ends}
 
 
@@ -308,10 +315,12 @@ def maze(rows: int, columns: int, seed: int = 0, loops: float = 0.1) -> str:
     then a share `loops` of the (h - 1)(w - 1) walls left between neighbours is opened. Free cells in all:
     2hw - 1 + round(loops (h - 1)(w - 1)); maze(449, 449) has 105,324.
     """
-    if rows < 3 or columns < 3:
-        raise ValueError(f"maze: {rows} x {columns} has no room for a corridor; give at least 3 rows and 3 columns")
-    if not 0 <= loops <= 1:
-        raise ValueError(f"maze: loops is {loops}; give a share between 0 and 1")
+    check_whole("maze: rows", rows, 3)
+    check_whole("maze: columns", columns, 3)
+    if rows * columns > MOST_CELLS:
+        raise ValueError(f"maze: {told(rows)} x {told(columns)} cells are too many; give at most {MOST_CELLS:,}")
+    check_number("maze: loops", loops, "[0, 1]")
+    check_whole("maze: seed", seed, 0)
     rng = np.random.default_rng(seed)
     h, w = (rows - 1) // 2, (columns - 1) // 2
     letters = np.full((rows, columns), "#")
@@ -348,9 +357,13 @@ def maze(rows: int, columns: int, seed: int = 0, loops: float = 0.1) -> str:
 
 def find_map(map: str | Path) -> tuple[str, str]:
     """Name and text of a map given as name, path or text."""
-    if map in MAPS:
+    if not isinstance(map, str | Path):
+        raise ValueError(f"a map is text, the name of one, or a file, not {type(map).__name__}")
+    if str(map) in MAPS:
         return str(map), MAPS[str(map)]
-    if "\n" not in str(map) and os.path.isfile(map):
+    if str(map).isprintable() and os.path.isfile(map):
+        if (size := os.path.getsize(map)) > 4 * MOST_CELLS:
+            raise ValueError(f"{map} has {size / 1e9:,.1f} GB and is not a map; maps have at most {MOST_CELLS:,} cells")
         return Path(map).stem, Path(map).read_text(encoding="utf-8-sig", errors="replace")
     is_line = set(str(map)) <= {*LETTERS, "0"} and (not map or bool(set(str(map)) & set("#. SG")))  # no word in a-h
     if isinstance(map, str) and ("\n" in map or is_line):
@@ -373,7 +386,7 @@ def _goals(name: str, letters: NDArray[np.str_], task: str) -> NDArray[np.int64]
 
 def _entry(map: str) -> Entry | None:
     """A map in a file, or the text of one, as a task."""
-    is_map = "\n" in map or os.path.isfile(map)
+    is_map = "\n" in map or (map.isprintable() and os.path.isfile(map))
     return Entry(map, "table", functools.partial(grid, map)) if is_map else None
 
 

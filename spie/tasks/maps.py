@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from spie.errors import told
+
 GOALS = "G123456789"
 ENDS = "abcdefgh"
 LETTERS = "#. S" + GOALS + ENDS
@@ -75,7 +77,7 @@ def _read_cells(name: str, text: str) -> Board:
         rest = line.lstrip(LETTERS)  # begins with the first character that does not belong
         if rest:
             column = len(line) - len(rest) + 1
-            raise ValueError(f'{name}: unknown character "{rest[0]}" in line {number}, column {column}; {KNOWN}')
+            raise ValueError(f'{name}: unknown character "{told(rest[0])}" in line {number}, column {column}; {KNOWN}')
     letters = np.array([list(line) for line in lines])
     return Board(letters, _open(letters))
 
@@ -106,7 +108,7 @@ def _read_edges(name: str, text: str) -> Board:
             if lines[2 * r][c * width] != "+":
                 found = lines[2 * r][c * width]
                 raise ValueError(
-                    f'{name}: "{found}" in line {2 * r + 1}, column {c * width + 1}, where a corner "+" belongs'
+                    f'{name}: "{told(found)}" in line {2 * r + 1}, column {c * width + 1}, where a corner "+" belongs'
                 )
     _check_border(name, letters, across, along, width)
     free = letters != "#"
@@ -121,9 +123,11 @@ def _cell(name: str, lines: list[str], i: int, j: int, width: int) -> str:
     inside = lines[i][j + 1 : j + width].strip()
     for unknown in inside.lstrip(LETTERS)[:1]:
         column = j + 2 + lines[i][j + 1 : j + width].index(unknown)
-        raise ValueError(f'{name}: unknown character "{unknown}" in line {i + 1}, column {column}; {KNOWN}')
+        raise ValueError(f'{name}: unknown character "{told(unknown)}" in line {i + 1}, column {column}; {KNOWN}')
     if len(inside) > 1:
-        raise ValueError(f'{name}: "{inside}" in line {i + 1}, column {j + 2}; a cell holds one character at most')
+        raise ValueError(
+            f'{name}: "{told(inside)}" in line {i + 1}, column {j + 2}; a cell holds one character at most'
+        )
     return inside or "."
 
 
@@ -135,7 +139,9 @@ def _flat_edge(name: str, lines: list[str], i: int, j: int, width: int) -> str:
         return kind
     where = f"line {i + 1}, columns {j + 2}-{j + width}" if width > 2 else f"line {i + 1}, column {j + 2}"
     if kind:
-        raise ValueError(f'{name}: "{edge}" in {where} is no edge; edges are - wall, space open, ^ or v a one-way door')
+        raise ValueError(
+            f'{name}: "{told(edge)}" in {where} is no edge; edges are - wall, space open, ^ or v a one-way door'
+        )
     if len(set(edge)) > 1:
         raise ValueError(f'{name}: the wall "{edge}" in {where} does not meet its corners; fill it with -')
     return edge[0]
@@ -146,7 +152,7 @@ def _upright_edge(name: str, lines: list[str], i: int, j: int) -> str:
     edge = lines[i][j]
     if edge not in "| <>":
         raise ValueError(
-            f'{name}: "{edge}" in line {i + 1}, column {j + 1} is no edge; '
+            f'{name}: "{told(edge)}" in line {i + 1}, column {j + 1} is no edge; '
             "edges are | wall, space open, < or > a one-way door"
         )
     return edge

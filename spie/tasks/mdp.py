@@ -2,6 +2,8 @@
 
 import functools
 import hashlib
+import html
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn
 
@@ -9,12 +11,15 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from spie.errors import as_array, check_whole, is_whole, told
+from spie.notebook import html_table
 from spie.tasks.base import Kind
 from spie.tasks.draw import draw, write
 from spie.tasks.layout import Layout, cells_layout, moves, nodes_layout
 
 DENSE_STATES = 5000  # transition() is dense up to here: 200 MB
 DENSE_BYTES = 2e9  # P is refused above
+MOST_DRAWN = 2_000  # states of a map that a notebook shows
 ROUNDING = 1e-9  # how far from 1 probabilities may sum
 
 
@@ -42,13 +47,16 @@ class MDP:
     places: Layout | None = None  # where states lie; None: found from cells and moves when asked for, see `layout`
 
     def __post_init__(self) -> None:
-        successors = np.asarray(self.next)
+        if not isinstance(self.name, str) or not self.name.isprintable():
+            raise ValueError(f"MDP: name must be a text in one line, not {told(self.name)}")
+        successors = as_array(f"{self.name}: next", self.next)
         if successors.size == 0:
             self._refuse(f"no states, actions or successors: next has shape {successors.shape}")
         if successors.ndim != 3 or successors.dtype.kind not in "iu":
             self._refuse(f"next must be integers [S, A, K], not {successors.dtype} {list(successors.shape)}")
         S, A, K = successors.shape
-        n_phases = max(1, len(self.reward)) if np.ndim(self.reward) == 4 else 1
+        reward = as_array(f"{self.name}: reward", self.reward)
+        n_phases = max(1, len(reward)) if reward.ndim == 4 else 1
         prob = self._array("prob", np.float64, (S, A, K))
         reward = self._array("reward", np.float64, (n_phases, S, A, K))
         padding = prob == 0
@@ -100,11 +108,12 @@ class MDP:
             self._refuse(f"every state is terminal in phase {g}")
         for g, s in _first(terminal & (start > 0)):
             self._refuse(f"state {s} is a start and terminal in phase {g}")
-        if self.episodes_per_phase < 0:
-            self._refuse(f"episodes_per_phase is {self.episodes_per_phase}; give 0 (never) or more")
+        check_whole(f"{self.name}: episodes_per_phase (0: never)", self.episodes_per_phase, 0, 2**62)
 
     def _place_states(self, S: int) -> None:
         """Labels, cells and places, which are for people."""
+        if not isinstance(self.labels, Sequence) or not all(isinstance(label, str) for label in self.labels):
+            self._refuse(f"labels must be texts, one for each state, not {told(self.labels)}")
         labels = tuple(self.labels) or tuple(map(str, range(S)))
         if len(labels) != S:
             self._refuse(f"{len(labels)} labels for {S} states")
@@ -112,19 +121,23 @@ class MDP:
         if (self.cells is None) != (self.shape is None):
             self._refuse("cells and shape come together")
         if self.cells is not None:
+            if not isinstance(self.shape, tuple) or len(self.shape) != 2 or not all(is_whole(n, 1) for n in self.shape):
+                self._refuse(f"shape must be (rows, columns), not {told(self.shape)}")
             cells = self._array("cells", np.int32, (S, 2))
             for (s,) in _first(((cells < 0) | (cells >= self.shape)).any(axis=1)):
                 self._refuse(f"cell {tuple(cells[s].tolist())} of state {s} is outside the {self.shape} grid")
             self._freeze("cells", cells)
+        if self.places is not None and not isinstance(self.places, Layout):
+            self._refuse(f"places must be a spie.Layout, not {told(self.places)}")
         if self.places is not None and len(self.places.positions) != S:
             self._refuse(f"{len(self.places.positions)} positions for {S} states")
 
     def _refuse(self, why: str) -> NoReturn:
-        raise ValueError(f"{self.name}: {why}")
+        raise ValueError(f"{told(self.name)}: {why}")
 
     def _array(self, what: str, dtype: type, shape: tuple[int, ...]) -> NDArray[Any]:
         """A copy of field `what` in full shape: one value, or one array for all phases, is repeated."""
-        array: NDArray[Any] = np.asarray(getattr(self, what), dtype=dtype)
+        array: NDArray[Any] = as_array(f"{self.name}: {what}", getattr(self, what), dtype)
         if array.ndim and array.shape not in (shape, shape[1:] if what in ("reward", "terminal") else shape):
             self._refuse(f"{what} has shape {list(array.shape)}, not {list(shape)}")
         return np.broadcast_to(array, shape).copy()
@@ -132,6 +145,24 @@ class MDP:
     def _freeze(self, what: str, array: NDArray[Any]) -> None:
         array.flags.writeable = False
         object.__setattr__(self, what, array)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What there is to say of it in a few words."""
+        low, high = float(self.reward.min()), float(self.reward.max())
+        found: dict[str, Any] = {"states": self.n_states, "actions": self.n_actions}
+        found |= {"phases": self.n_phases} if self.n_phases > 1 else {}
+        found |= {"starts": int((self.start > 0).sum()), "ends": int(self.terminal.any(axis=0).sum())}
+        return found | {"rewards": f"{low:g}" if low == high else f"{low:g} to {high:g}"}
+
+    def __repr__(self) -> str:
+        return f"MDP {self.name!r}: {', '.join(f'{name} {value}' for name, value in self.facts.items())}"
+
+    def _repr_html_(self) -> str:
+        table = html_table(self.name, list(self.facts), [self.facts])
+        if self.cells is None or self.n_states > MOST_DRAWN:
+            return table
+        return f"{table}<pre>{html.escape(write(self, int(self.start.argmax())))}</pre>"
 
     @functools.cached_property
     def digest(self) -> str:

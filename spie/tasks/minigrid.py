@@ -103,6 +103,8 @@ def enumerate_level(name: str, seed: int = 0, limit: int = 200_000) -> LevelTabl
     The end of an episode is a state of its own. Refused where there are more than `limit` states, or where a step draws
     at random.
     """
+    if seed < 0 or limit < 1:
+        raise ValueError(f"{name}: seed {seed}, limit {limit}; give a seed from 0 on and a limit from 1 on")
     level = Level(name, seed)
     first = (False, level.state())
     number, queue = {first: 0}, [first]

@@ -20,6 +20,7 @@ import numpy as np
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from spie.errors import check_whole
 from spie.tasks import vector
 from spie.tasks.base import ImageTask, Kind
 from spie.tasks.draw import draw
@@ -117,8 +118,8 @@ def deep_sea(depth: int = 10, seed: int = 0) -> MDP:
     right differs from cell to cell, drawn from the seed, so that no constant action is the answer. States are the
     cells within reach, row by row; reaching the last row, after `depth` steps, ends the episode.
     """
-    if depth < 1:
-        raise ValueError(f"deep-sea: depth is {depth}; give 1 or more")
+    check_whole("deep-sea: depth", depth, 1, 2000)  # at which there are two million states
+    check_whole("deep-sea: seed", seed, 0)
     row, column = np.tril_indices(depth + 1)
     state = np.cumsum(np.arange(depth + 1))[:, None] + np.arange(depth + 1)  # of the cells [row, column]
     bottom = row == depth

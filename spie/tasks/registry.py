@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import gymnasium as gym
 
-from spie.errors import unknown
+from spie.errors import is_among, is_name, unknown
 from spie.registry import Registry
 from spie.tasks.base import Kind, Task
 
@@ -68,7 +68,11 @@ def register_task(
 
 def find(name: str, kind: Kind | None = None) -> Entry:
     """The entry of a task by name, of a kind if one is given; else of the first kind that knows the name."""
+    if kind is not None and not is_among(kind, KINDS):
+        raise unknown("kind of task", kind, KINDS)
     kinds = KINDS if kind is None else (kind,)
+    if not is_name(name):
+        raise unknown("task, map or file", name, names(kind))
     for one in kinds:
         if name in TASKS[one]:
             return TASKS[one].get(name)
@@ -77,7 +81,7 @@ def find(name: str, kind: Kind | None = None) -> Entry:
             if (entry := pattern(name)) is not None:
                 return entry
     known = [name for one in kinds for name in TASKS[one].names()]
-    if "\n" not in name and Path(name).is_dir():
+    if name.isprintable() and Path(name).is_dir():
         raise ValueError(f"{name} is a folder; give the text file of a map")
     raise unknown("task, map or file" if kind is None else f"task of kind {kind}", name, known)
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from spie.errors import check_whole, told
 from spie.tasks.grids import grid
 from spie.tasks.mdp import MDP, reachable
 from spie.tasks.registry import register_task
@@ -48,8 +49,7 @@ def linear_track(
     length: int = 10, task: str = "trials", bumps: bool = False, rewards: Mapping[str, float] | None = None
 ) -> MDP:
     """Linear track of that many cells, from the left end to the right one, a, which pays 1 and ends the trial."""
-    if length < 2:
-        raise ValueError(f"linear-track: length is {length}; give 2 or more cells")
+    check_whole("linear-track: length", length, 2, 1_000_000)
     return _maze("linear-track", ["S" + "." * (length - 2) + "a"], task, bumps, rewards)
 
 
@@ -61,12 +61,15 @@ def tartarus(
 
     A goal at the cell "row,column" ends an episode that may start anywhere; a step costs 1.
     """
-    if size < 2 or not 0 <= holes <= size * size - 2:
+    check_whole("tartarus: size", size, 2, 60)
+    check_whole("tartarus: holes", holes, 0)
+    check_whole("tartarus: seed", seed, 0)
+    if holes > size * size - 2:
         raise ValueError(f"tartarus: {holes} holes in {size} x {size} cells; leave at least two cells")
     try:
         row, column = (int(number) for number in goal.split(","))
-    except ValueError:
-        raise ValueError(f'tartarus: goal is "{goal}"; give row,column, such as 3,3') from None
+    except (ValueError, TypeError, AttributeError):
+        raise ValueError(f'tartarus: goal is "{told(goal)}"; give row,column, such as 3,3') from None
     if not (0 <= row < size and 0 <= column < size):
         raise ValueError(f"tartarus: goal {goal} lies outside the board; rows and columns are 0..{size - 1}")
     letters = np.full((size, size), ".")
@@ -86,12 +89,11 @@ def tartarus(
 
 def _check(name: str, **lengths: int) -> None:
     for what, length in lengths.items():
-        if length < 1:
-            raise ValueError(f"{name}: {what} is {length}; give 1 or more cells")
+        check_whole(f"{name}: {what}", length, 1, 2000)
 
 
 def _maze(name: str, lines: list[str], task: str, bumps: bool, rewards: Mapping[str, float] | None) -> MDP:
-    if task == "trials" and rewards is None:
+    if isinstance(task, str) and task == "trials" and rewards is None:
         rewards = {"a": 1.0}
     mdp = grid("\n".join(lines) + "\n", task=task, bumps=bumps, rewards=rewards)
     return dataclasses.replace(mdp, name=name)

@@ -85,6 +85,10 @@ def check_state(name: str, state: Mapping[str, NDArray[Any]], expected: Mapping[
             raise ValueError(f"{name}: the saved state has no {key} {list(array.shape)} of {array.dtype}; other run?")
 
 
+class CannotGoOnError(ValueError):
+    """A saved episode cannot be brought back; the message says why. All else of the run can."""
+
+
 def true_states(env: Any) -> int:
     """How many true states an environment tells of, in info["state"]; 0: it tells none."""
     return int(getattr(env, "n_states", 0))

@@ -311,10 +311,10 @@ def test_the_preset_for_small_tasks_is_what_it_should_be():
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"beta": "abc"}, "beta must be a number, not 'abc'"),
+        ({"beta": "abc"}, "beta must be a number, not abc"),
         ({"gamma": None}, "gamma must be a number, not None"),
         ({"mmc": True}, "mmc must be a number, not True"),
-        ({"envs": None}, "envs must be a whole number of at least 1, not None"),
+        ({"envs": None}, "envs must be a whole number of at least 1 and at most 4,096, not None"),
         ({"device": None}, "device must be auto, cpu or cuda, not None"),
     ],
     ids=str,

@@ -7,8 +7,7 @@ import pytest
 
 import spie
 from reference_linear import reference
-from spie.agents.linear_q.batch import run_linear_q
-from spie.agents.linear_q.settings import LinearQ
+from spie.agents.linear_q.settings import LinearQ, run_linear_q
 
 CAR = spie.mountain_car()
 MATRICES = ("Q", "Psi", "Xi")
@@ -106,7 +105,7 @@ def test_first_success_is_the_first_episode_that_ended_by_itself():
         ({"epsilon": 1.5}, r"epsilon must lie in \[0, 1\], not 1.5"),
         ({"alpha": float("nan")}, "alpha must lie in"),
         ({"dimension": 0}, r"dimension must lie in \[1, 10000\], not 0"),
-        ({"dimension": 2.5}, "dimension must be a whole number, not 2.5"),
+        ({"dimension": 2.5}, "dimension must be a whole number of at least 1 and at most 10,000, not 2.5"),
         ({"length_scale": 0.0}, r"length_scale must lie in \(0, inf\), not 0.0"),
         ({"sf_target": "best"}, 'no sf_target for LinearQ "best"'),
     ],

@@ -17,7 +17,7 @@ from spie.tasks.pixels import make_pixels
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("agent", ["dqn-sf-pf", "rnd"])
+@pytest.mark.parametrize("agent", ["dqn-sf-pf", "rnd", "dqn-sp-novelty"])
 def test_a_seed_among_others_learns_what_it_learns_alone(agent):
     from spie.agents.dqn.build import build
 
@@ -100,14 +100,15 @@ def test_a_run_on_atari_that_is_stopped_goes_on_from_its_checkpoints(tmp_path, m
 
 
 @pytest.mark.slow
-def test_seeds_side_by_side_go_on_from_their_checkpoints_to_the_same_bits(tmp_path, monkeypatch):
+@pytest.mark.parametrize("agent", ["rnd", "dqn-sp-novelty"])
+def test_seeds_side_by_side_go_on_from_their_checkpoints_to_the_same_bits(agent, tmp_path, monkeypatch):
     from spie.agents.dqn import many_seeds
 
     monkeypatch.setattr(many_seeds, "PAUSE", 0.0)  # a checkpoint at every step
     monkeypatch.setattr(many_seeds, "PATIENCE", 0.0)
-    settings = spie.agent("rnd", preset="small", learning_starts=30, batch=8)
+    settings = spie.agent(agent, preset="small", learning_starts=30, batch=8, novelty_features=32)
     room = spie.task("cluster-hard", kind="images")
-    whole = settings.run(room, 80, 3)
+    whole = settings.run(room, 160, 3)
 
     def stop(share):
         if share > 0.6:
@@ -115,12 +116,12 @@ def test_seeds_side_by_side_go_on_from_their_checkpoints_to_the_same_bits(tmp_pa
 
     session = Session(folder=tmp_path, progress=stop)
     with pytest.raises(Stopped):
-        settings.run(room, 80, 3, session=session)
+        settings.run(room, 160, 3, session=session)
     assert (tmp_path / "lanes").is_dir()
     shares = []
     with pytest.raises(ValueError, match="holds another run; give another folder"):
         settings.run(room, 300, 3, session=Session(folder=tmp_path))
-    trace = settings.run(room, 80, 3, session=Session(folder=tmp_path, progress=shares.append))
+    trace = settings.run(room, 160, 3, session=Session(folder=tmp_path, progress=shares.append))
     assert shares[0] > 0.6
     assert not (tmp_path / "lanes").exists()
     for name, array in many_seeds.arrays_of(whole).items():

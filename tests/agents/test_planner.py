@@ -11,6 +11,7 @@ import pytest
 import spie
 from reference_planner import Mind, reference_planner
 from spie import Keep, Planner, Session
+from spie.trace import part_sizes
 
 ROOMS = """
 S..#..1
@@ -49,6 +50,10 @@ def assert_equal_step_for_step(agent, mdp, steps, seed=3, episodes=None):
     assert trace.steps[0] == len(expected.rewards)
     if episodes is not None:
         np.testing.assert_array_equal(trace.episode_steps[0], expected.lengths)
+    n, of = (len(path.rewards), np.arange(len(path.rewards))) if episodes is None else (episodes, None)
+    of = np.repeat(np.arange(episodes), expected.lengths) if of is None else of  # the episode or step of every reward
+    paid = np.bincount(of * min(20, n) // n, path.rewards, min(20, n))
+    np.testing.assert_allclose(trace.reward_curve[0] * part_sizes(n), paid, rtol=1e-5, atol=1e-5)
     return trace
 
 
@@ -86,11 +91,17 @@ def test_hope_is_what_the_settings_say():
     # tried once with one outcome, nothing tried twice: theta = .5
     assert mind.unseen(1, 0) == pytest.approx(0.5 / 1.5)
     mind.learn(1, 0, 0.0, 2, False)
-    # a second try, 1 / n = 1, counted for its action and for its state, nothing new: theta = .5 / 3
-    assert mind.unseen(1, 0) == pytest.approx((0.5 / 3) / (0.5 / 3 + 2))
-    assert mind.unseen(2, 0) == pytest.approx((0.5 / 2) / (0.5 / 2 + 1))  # another state: only the action's try counts
-    mind.learn(1, 0, 0.0, 1, False)  # a third try has a new outcome: pairs with one outcome expect more of them
-    assert mind.unseen(2, 0) == pytest.approx((1.5 / 2.5) / (1.5 / 2.5 + 1))
+    # a second try, 1 / n = 1, with nothing new: others learn from it, the pair itself has one try more
+    assert mind.unseen(1, 0) == pytest.approx(0.5 / 2.5)
+    assert mind.unseen(2, 0) == pytest.approx((0.5 / 2) / (0.5 / 2 + 1))  # of the same action: theta = .5 / (1 + 1)
+    mind.learn(1, 0, 0.0, 1, False)  # a third try has a new outcome, but leads to a state that is known
+    assert mind.unseen(2, 0) == pytest.approx((0.5 / 2.5) / (0.5 / 2.5 + 1))
+    mind.learn(3, 0, 0.0, 3, False)
+    mind.learn(3, 0, 0.0, 4, False)  # a discovery: pairs with one outcome expect more of them, theta = 1.5 / 3.5
+    assert mind.unseen(2, 0) == pytest.approx((1.5 / 3.5) / (1.5 / 3.5 + 1))
+    mind.learn(4, 0, 0.0, 4, False)
+    mind.learn(4, 0, 5.0, 1, False)  # and so is the largest reward so far, in a state that is known
+    assert mind.unseen(2, 0) == pytest.approx((2.5 / 4.5) / (2.5 / 4.5 + 1))
 
 
 @pytest.mark.slow
@@ -147,7 +158,7 @@ def test_a_seed_whose_numbers_are_no_longer_finite_is_named():
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"backups": 0}, "backups must be a whole number of 1 or more, not 0"),
+        ({"backups": 0}, "backups must be a whole number of at least 1 and at most 1,000,000, not 0"),
         ({"backups": 2.5}, "backups must be a whole number"),
         ({"optimism": -1.0}, r"optimism must lie in \[0, inf\), not -1.0"),
         ({"curiosity": float("inf")}, "curiosity must lie in"),
@@ -165,7 +176,7 @@ def test_bad_settings_get_one_clear_line(settings, said):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"keep": Keep(("M",))}, 'no matrix of Planner to keep "M"'),
+        ({"keep": Keep(("M",))}, 'no matrix to keep "M"'),
         ({"keep": Keep(paths=(5,))}, "seed 5 of paths"),
         ({"keep": Keep(snapshots=(0,))}, "snapshots must be rising"),
         ({"replay": spie.Replay(np.array([0, 9]))}, "replay must have shape"),

@@ -68,11 +68,17 @@ def test_a_bare_softmax_equals_the_reference_and_is_the_same_beside_one_with_ter
         ("riverswim", {"reward": "none", "optimism": 2.0, "target": "max", "epsilon": 0.05}),
         ("rooms", {"reward": "count", "optimism": 0.5, "next_action": "carry", "gamma": 0.9}),
         ("riverswim", {"reward": "none", "target": "expected"}),
+        ("moving", {"reward": "none", "optimism": 2.0, "count": "sr-column", "eta": 0.2, "gamma_sr": 0.8}),
+        ("riverswim", {"reward": "count", "optimism": 0.5, "count": "pr-column", "eta_pr": 0.3}),
+        ("moving", {"reward": "count", "standardised": True, "potential": True, "beta": 0.1}),
+        ("riverswim", {"reward": "sr-r", "standardised": True, "potential": True, "gamma": 0.9}),
+        ("moving", {"reward": "etd", "m0": 1.0, "q0": 3.0}),
+        ("moving", {"reward": "etd", "m0": 3.0, "q0": 3.0}),  # F[s', s'] falls, so another may be the largest
         ("rooms", {"reward": "sr-r", "target": "expected", "policy": "softmax"}),
     ],
     ids=str,
 )
-def test_optimism_and_the_other_targets_equal_the_reference(task, settings):
+def test_optimism_targets_and_payments_equal_the_reference(task, settings):
     assert_equal_step_for_step(spie.Sarsa(**{"alpha": 0.2, "epsilon": 0.2} | settings), task)
 
 
@@ -118,6 +124,14 @@ def test_a_strong_turn_back_walks_to_and_fro_and_a_strong_heading_straight_on():
         ({"optimism": 1.0, "reward": "none", "gamma": 1.0}, "Sarsa: optimism needs gamma below 1"),
         ({"target": "mean"}, 'no target for Sarsa "mean"'),
         ({"target": "max", "next_action": "carry"}, 'Sarsa: target="max" looks ahead to no action'),
+        ({"optimism": 1.0, "reward": "none", "count": "sr"}, 'no count for Sarsa "sr"'),
+        ({"count": "pr-column"}, 'Sarsa: count="pr-column" says how optimism counts; give optimism, too'),
+        (
+            {"optimism": 1.0, "reward": "none", "count": "sr-column", "learned": False},
+            'Sarsa: count="sr-column" needs a matrix that is learned; leave out learned=False',
+        ),
+        ({"reward": "none", "standardised": True}, "Sarsa: standardised=True needs a bonus"),
+        ({"reward": "etd", "learned": False}, 'Sarsa: reward "etd" needs F as it is learned; leave out learned=False'),
         ({"stickiness": np.inf}, "Sarsa: stickiness must lie in (-inf, inf), not inf"),
         ({"habit_rate": 0.0}, "Sarsa: habit_rate must lie in (0, 1], not 0.0"),
     ],

@@ -365,6 +365,14 @@ def test_runs_that_make_no_sense_are_refused(options, message):
         spie.Sarsa().run(spie.riverswim(), **{"steps": 10, "seeds": 2} | options)
 
 
+def test_snapshots_are_the_visits_of_shorter_runs_and_change_nothing():
+    agent, mdp, shots = spie.Sarsa(**USUAL), spie.riverswim(), [1, 50, 199, 200]
+    trace = agent.run(mdp, 200, 20, keep=spie.Keep(snapshots=shots))
+    for i, steps in enumerate(shots):
+        np.testing.assert_array_equal(trace.snapshots[:, i], agent.run(mdp, steps, 20).visits)
+    np.testing.assert_array_equal(trace.total_bonus, agent.run(mdp, 200, 20).total_bonus)
+
+
 def test_more_actions_than_a_word_has_bits_are_refused():
     mdp = random_mdp(S=2, A=65, K=1, ends=False, masked=False)
     with pytest.raises(ValueError, match=r"^random has 65 actions; the engine takes at most 64$"):
@@ -429,7 +437,7 @@ def test_a_lane_whose_numbers_overflow_stops_and_is_named_while_the_others_go_on
 def test_agents_go_by_the_papers_names():
     assert spie.agent("sarsa-srr") == spie.Sarsa(reward="sr-r")
     assert spie.agent("sarsa-fr-fixed", alpha=0.5) == spie.Sarsa(reward="fr", learned=False, alpha=0.5)
-    assert {settings["reward"] for settings in AGENTS.values()} < set(BUILT_IN)
+    assert {settings["reward"] for settings in AGENTS.values()} < {*BUILT_IN, "etd"}  # which only Sarsa can compute
     with pytest.raises(ValueError, match=r'^no agent "SARSA-SRR"; did you mean "sarsa-srr"'):
         spie.agent("SARSA-SRR")
 

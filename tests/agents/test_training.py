@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from functools import partial
+from typing import ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -29,6 +30,7 @@ from spie.agents.dqn.settings import steps_of
 from spie.engine import lanes
 from spie.files import json_hash
 from spie.runs.store import Store
+from spie.tasks import vector
 from spie.tasks.gymnasium import EnvTask, GymnasiumTask
 from spie.tasks.pixels import PixelsVectorEnv, PixelTask, pixels
 from spie.tasks.registry import task as find_task
@@ -114,6 +116,24 @@ def test_so_do_other_agents_and_a_replay_that_runs_round(settings, tmp_path, mon
     )
     # two checkpoints are kept, with the segments of 32 that hold the 70 last frames of each, and no other
     assert segments == [segment_name(i) for i in range((first - 70) // 32, (last - 1) // 32 + 1)]
+
+
+def test_a_finished_run_that_is_made_longer_is_the_longer_run(tmp_path):
+    half = agent(epsilon_fraction=0.5)
+    train(half, CORRIDOR, STEPS // 2, 1, tmp_path / "run")
+    longer = resume(tmp_path / "run", CORRIDOR, steps=STEPS)
+    whole = train(
+        agent(epsilon_fraction=0.0, epsilon_frames=STEPS // 4), CORRIDOR, STEPS, 1, tmp_path / "whole"
+    )  # epsilon falls within half of the first half, and then stays
+    assert read_run(tmp_path / "run") == read_run(tmp_path / "whole")
+    found, expected = result(tmp_path / "run"), result(tmp_path / "whole")
+    found[0].pop("loss_sums"), expected[0].pop("loss_sums")
+    same(found, expected)
+    np.testing.assert_allclose(longer.losses, whole.losses, rtol=1e-12)  # added in another order
+    np.testing.assert_array_equal(longer.reward_curve, whole.reward_curve)
+    assert resume(tmp_path / "run", CORRIDOR).steps == STEPS  # nothing is left to do
+    with pytest.raises(ValueError, match=f"is a run of {STEPS} steps; --steps must be more than that, not 7"):
+        resume(tmp_path / "run", CORRIDOR, steps=7)
 
 
 def test_a_run_without_a_checkpoint_starts_from_the_beginning(unbroken, tmp_path):
@@ -287,7 +307,7 @@ def test_a_run_of_another_version_of_the_agent_is_refused_by_that_version(versio
         del run["version"]
     sign(folder / "run.json", run)
     mended = "" if version == 99 else r" \(before equation 15 was mended\)"
-    line = rf"was made by version {version or 3} of the deep agent{mended}, ours is 4; it cannot go on: start anew"
+    line = rf"was made by version {version or 3} of the deep agent{mended}, ours is 4; it cannot go on: start again"
     with pytest.raises(ValueError, match=line):
         resume(folder, CORRIDOR)
     assert len(checkpoints(folder / "checkpoints")) == 2
@@ -319,7 +339,7 @@ def test_a_run_json_that_somebody_spoiled_is_one_clear_line(change, why, two_che
     folder = shutil.copytree(two_checkpoints, tmp_path / "run")
     run = json.loads((folder / "run.json").read_text())
     sign(folder / "run.json", run | change)
-    with pytest.raises(ValueError, match=rf"run\.json cannot be read \(.*{why}.*\); start the run anew"):
+    with pytest.raises(ValueError, match=rf"run\.json cannot be read \(.*{why}.*\); start the run again"):
         resume(folder, CORRIDOR)
 
 
@@ -387,7 +407,7 @@ def test_a_map_that_was_edited_is_another_one(tmp_path):
     before = pixels(maze).digest
     maze.write_text("S..\n.#.\n..G\n")
     assert pixels(maze).digest != before
-    with pytest.raises(ValueError, match=r"maze\.txt has changed since .* began; bring it back, or start anew"):
+    with pytest.raises(ValueError, match=r"maze\.txt has changed since .* began; bring it back, or start again"):
         resume(tmp_path / "run")
     with pytest.raises(ValueError, match=r"maze\.txt has changed since"), player(tmp_path / "run", print):
         pass
@@ -408,7 +428,7 @@ def test_playing_takes_the_checkpoint_before_a_damaged_one(two_checkpoints, tmp_
 def test_where_no_checkpoint_can_be_used_it_says_so(two_checkpoints, tmp_path):
     folder = shutil.copytree(two_checkpoints, tmp_path / "run")
     damage("frames gone", checkpoints(folder / "checkpoints")[0])
-    with pytest.raises(ValueError, match="no checkpoint can be used; start anew"):
+    with pytest.raises(ValueError, match="no checkpoint can be used; start again"):
         resume(folder, CORRIDOR)
 
 
@@ -456,14 +476,126 @@ def test_run_json_has_all_that_determines_the_run(unbroken):
 # -- Environments by name
 
 
-def test_any_gymnasium_id_with_images_works_and_its_resume_says_that_it_is_not_exact(tmp_path):
-    task = GymnasiumTask("spie/Pixels-ClusterHard-v0")  # which `spie.task` would make the task itself
-    lines = []
+class Stones(gym.Env):
+    """A picture in which stones fall at random; what is paid is random, too. Episodes last 70 steps."""
+
+    observation_space = gym.spaces.Box(0, 255, (20, 20), np.uint8)
+    action_space = gym.spaces.Discrete(3)
+
+    def see(self):
+        return (self.stones * 80).astype(np.uint8)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.stones = self.np_random.integers(4, size=(20, 20))
+        return self.see(), {}
+
+    def step(self, action):
+        self.stones = np.roll(self.stones, int(action) - 1, axis=1)
+        self.stones[0] = self.np_random.integers(4, size=20)
+        return self.see(), float(self.np_random.random()), False, False, {}
+
+
+class GivenStones(Stones):
+    """Gives its state, and counts how often it had to play."""
+
+    steps: ClassVar[int] = 0
+
+    def step(self, action):
+        type(self).steps += 1
+        return super().step(action)
+
+    def get_state(self):
+        return {"stones": self.stones, "random": vector.save_generators([self.np_random])}
+
+    def set_state(self, state):
+        self.stones = np.array(state["stones"])
+        vector.load_generators([self.np_random], state["random"])
+
+
+class OwnDice(Stones):
+    """Does not draw from the generator that a seed determines."""
+
+    def step(self, action):
+        self.np_random = np.random.default_rng()
+        return super().step(action)
+
+
+def in_views():
+    import minigrid.wrappers
+
+    return minigrid.wrappers.RGBImgPartialObsWrapper(gym.make("MiniGrid-DoorKey-5x5-v0"), tile_size=4)
+
+
+def only_image(env):
+    import minigrid.wrappers
+
+    return minigrid.wrappers.ImgObsWrapper(env)
+
+
+def mountain_car():
+    """Classic control as images: the place of the car, by which its speed is hidden."""
+    space = gym.spaces.Box(0, 255, (12, 20), np.uint8)
+
+    def draw(seen):
+        return np.tile(np.where(np.arange(20) == int(10 * (seen[0] + 1.25)), 255, 0).astype(np.uint8), (12, 1))
+
+    return gym.wrappers.TransformObservation(gym.make("MountainCar-v0"), draw, space)
+
+
+@pytest.fixture
+def registered():
+    """Ids of environments that spie does not know."""
+    for name, make in {"Stones": Stones, "GivenStones": GivenStones, "OwnDice": OwnDice}.items():
+        gym.register(f"Test/{name}-v0", make, max_episode_steps=70)
+    gym.register("Test/DoorKey-v0", lambda: only_image(in_views()))
+    gym.register("Test/MountainCar-v0", mountain_car)
+    yield
+    for name in ("Stones", "GivenStones", "OwnDice", "DoorKey", "MountainCar"):
+        gym.registry.pop(f"Test/{name}-v0")
+
+
+def broken_in_the_middle_of_an_episode(name, folder):
+    """A run of 160 steps that dies after the checkpoint at 100, and goes on; what was said."""
+    lines, task = [], GymnasiumTask(name)
     with pytest.raises(Stop):
-        train(agent(), task, 200, 1, tmp_path / "run", progress=stop_at(150), checkpoint_steps=100)
+        train(agent(), task, 160, 1, folder, progress=stop_at(130), checkpoint_steps=100)
+    resume(folder, task, warn=lines.append, checkpoint_steps=100)
+    return lines
+
+
+@pytest.mark.usefixtures("registered")
+@pytest.mark.parametrize("name", ["Test/Stones-v0", "Test/GivenStones-v0", "Test/DoorKey-v0", "Test/MountainCar-v0"])
+def test_a_gymnasium_id_goes_on_in_the_middle_of_an_episode_bit_for_bit(name, tmp_path):
+    if name == "Test/DoorKey-v0":
+        pytest.importorskip("minigrid")
+    train(agent(), GymnasiumTask(name), 160, 1, tmp_path / "whole", checkpoint_steps=100)
+    GivenStones.steps = 0
+    assert broken_in_the_middle_of_an_episode(name, tmp_path / "run") == []
+    same(result(tmp_path / "whole"), result(tmp_path / "run"))
+    assert GivenStones.steps in (0, 130 + 60)  # what gives its state does not play an episode again
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_gymnasium_id_that_comes_out_otherwise_begins_a_new_episode_and_says_so(tmp_path):
+    (line,) = broken_in_the_middle_of_an_episode("Test/OwnDice-v0", tmp_path / "run")
+    assert line == (
+        "Test/OwnDice-v0: the episode under way cannot be brought back, because the same actions from the same seed "
+        "lead elsewhere; a new episode begins: not exactly the unbroken run"
+    )
+
+
+class Unsaved(gym.vector.VectorWrapper):
+    """A VectorEnv of one's own that cannot be saved."""
+
+
+def test_an_environment_that_cannot_be_saved_begins_a_new_episode_and_says_so(tmp_path):
+    lines, task = [], EnvTask("unsaved", lambda n: Unsaved(Corridor(n)))
+    with pytest.raises(Stop):
+        train(agent(), task, 160, 1, tmp_path / "run", progress=stop_at(130), checkpoint_steps=100)
     trace = resume(tmp_path / "run", task, warn=lines.append)
-    assert lines == ["this environment cannot be saved, so its episode begins anew: not exactly the unbroken run"]
-    assert trace.steps.tolist() == [200]
+    assert lines == ["this environment cannot be saved; a new episode begins: not exactly the unbroken run"]
+    assert trace.steps.tolist() == [160]
 
 
 @pytest.mark.parametrize(
@@ -542,8 +674,8 @@ def test_mistakes_of_a_run_are_one_clear_line(unbroken, tmp_path, monkeypatch):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").touch()
     mistake("exists and is not a run of spie", CORRIDOR, 10, session=Session(folder=tmp_path / "mine"))
-    huge = agent(replay=10**9)
-    mistake("a replay of 1,000,000,000 steps would need .* GB and this machine has .* replay_on_disk=true", CORRIDOR,
+    huge = agent(replay=10**9)  # of which even what is not on disk is too much
+    mistake("a replay of 1,000,000,000 steps would need .* GB and this machine has .*; set replay=N", CORRIDOR,
             10**9, settings=huge)  # fmt: skip
     with pytest.raises(ValueError, match=r"is not a run of spie: it has no run\.json"):
         resume(tmp_path)
@@ -642,7 +774,7 @@ def test_train_resume_evaluate_and_play(spie, tmp_path):
     code, out, err = spie(*words)
     assert code == 0
     assert "cluster-hard: dqn-sf-pf (small), 150 steps, seed 3, into runs/cluster-hard-dqn-sf-pf-3" in err
-    assert "GB of memory and about" in err
+    assert "GB of memory and roughly" in err
     assert "150 steps" in err
     assert "bonus" in err
     assert "next: spie evaluate runs/cluster-hard-dqn-sf-pf-3" in err
@@ -654,6 +786,7 @@ def test_train_resume_evaluate_and_play(spie, tmp_path):
     run = "runs/cluster-hard-dqn-sf-pf-3"
     assert "holds a run already; go on with spie resume" in spie(*words)[2]
     assert spie("resume", run)[1] == out
+    assert spie("resume", run, "--steps", 170)[1].startswith("cluster-hard dqn-sf-pf: 170 steps, 8 episodes")
     code, out, _ = spie("evaluate", run, "--episodes", 2, "--json")
     assert json.loads(out)["mean"] == np.mean(json.loads(out)["episodes"])
     code, out, _ = spie("play", run, "--steps", 3, "-o", "film.gif")
@@ -674,7 +807,7 @@ def test_train_resume_evaluate_and_play(spie, tmp_path):
         (["train", "four-rooms", "--steps", "9", "--frames", "9"], "give either steps or frames"),
         (["train", "Freeway", "--frames", "0"], "frames must be a whole number of at least 5, which make one step"),
         (["train", "four-rooms", "bata=1", "--steps", "9"], 'no setting or option "bata"; did you mean "beta"?'),
-        (["train", "four-rooms", "batch", "--steps", "9"], '"batch" is no setting; settings are key=value'),
+        (["train", "four-rooms", "batch", "--steps", "9"], '"batch" is not a setting; settings are key=value'),
         (["train", "CartPole-v1", "--steps", "9"], "not an image"),
         (["train", "four-rooms", "--seed", f"{10**24}"], f"seeds must lie in 0 ... 2^63 - 1, not {10**24}"),
         (["train", "four-rooms", "--seed", "-1"], "seeds must lie in 0 ... 2^63 - 1, not -1"),
@@ -683,7 +816,7 @@ def test_train_resume_evaluate_and_play(spie, tmp_path):
             ["train", "Freeway", "--steps", "9000000", "replay=9000000"],
             "GB; set replay_on_disk=true (memory-mapped), or",
         ),
-        (["train", "four-rooms", "beta=abc", "--steps", "9"], "beta must be a number, not 'abc'"),
+        (["train", "four-rooms", "beta=abc", "--steps", "9"], "beta must be a number, not abc"),
         (["train", "four-rooms", "device=gpu", "--steps", "9"], "device gpu cannot be used here"),
         (
             ["train", "four-rooms", "max_steps=few", "--steps", "9"],
@@ -710,10 +843,10 @@ def test_a_command_closes_every_environment_that_it_opens_and_builds_no_more_tha
     monkeypatch.setattr(PixelsVectorEnv, "close", lambda env: (closed.append(env), close(env)))
     run = "runs/cluster-hard-dqn-sf-pf-0"
     steps = ("train", "cluster-hard", "--steps", 70, "learning_starts=60", "max_steps=20")
-    for words, most in ((steps, 2), (("resume", run), 1), (("evaluate", run, "--episodes", 1), 1)):
+    for words, needed in ((steps, 1), (("resume", run), 1), (("evaluate", run, "--episodes", 1), 1)):
         opened.clear(), closed.clear()
         assert spie(*words)[0] == 0
-        assert 1 <= len(opened) <= most  # the first measures what the run will take
+        assert len(opened) == needed
         assert {id(env) for env in opened} == {id(env) for env in closed}
 
 
@@ -722,7 +855,7 @@ def test_a_game_without_its_rom_is_one_clear_line(spie, monkeypatch, tmp_path):
     code, _, err = spie("train", "Freeway", "--steps", 9)
     assert code == 2
     assert err.splitlines()[-1].startswith("spie: Freeway: its ROM cannot be used (")
-    assert err.endswith("; install ale-py anew, or set ALE_ROMS_DIR\n")
+    assert err.endswith("; install ale-py again, or set ALE_ROMS_DIR\n")
 
 
 def test_without_torch_a_command_says_what_to_install(spie, monkeypatch):

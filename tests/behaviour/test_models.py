@@ -82,6 +82,39 @@ def test_the_sr_agent_is_a_whole_successor_matrix_read_at_the_goal():
     np.testing.assert_allclose(model.run([one, one], paths, np.array([1, 0])), each.sum(axis=1), rtol=1e-12)
 
 
+def ways_to(goal, ways):
+    """The number of moves to the goal from each place that has a way there, breadth first."""
+    distance, front = {goal: 0}, [goal]
+    for s in front:
+        for before, leads in ways.items():
+            if s in leads and before not in distance:
+                distance[before] = distance[s] + 1
+                front.append(before)
+    return distance
+
+
+@pytest.mark.slow
+def test_the_planner_takes_the_shortest_way_in_the_maze_as_it_saw_it_last():
+    paths = recorded()
+    gamma, inverse_temperature = 0.8, 3.0
+    model = spie.model("planner")
+    each = model.log_p(np.array([[gamma, inverse_temperature]] * 2), paths, np.array([0, 1]), each=True)
+    for row, subject in zip(each, ("0", "1"), strict=True):
+        seen = {s: set(paths.mazes[0].next[s, paths.mazes[0].available[s], 0].tolist()) for s in range(12)}
+        expected, plans = [], set()
+        for trial in paths.of(subject):
+            maze = paths.mazes[trial.maze]
+            for s, s_next in zip(trial.states.tolist(), trial.states[1:].tolist(), strict=False):
+                seen[s] = set(maze.next[s, maze.available[s], 0].tolist())
+                distance = ways_to(paths.goal, seen)
+                plans.add(tuple(distance.get(place, -1) for place in range(12)))
+                v = {to: gamma ** distance[to] if to in distance else 0.0 for to in seen[s]}
+                p = {to: np.exp(inverse_temperature * v[to]) for to in v}
+                expected.append(np.log(p[s_next] / sum(p.values())))
+        np.testing.assert_allclose(row[: len(expected)], expected, rtol=1e-12)
+        assert len(plans) > 2  # it did change its mind
+
+
 @pytest.mark.slow
 def test_moves_whose_action_is_not_known_have_the_sum_over_actions():
     mdp = spie.grid("S.G", task="goal", bumps=True)
@@ -148,8 +181,26 @@ def test_without_rewards_beta_is_fixed_and_this_is_said():
     assert "does not see it at all" in fixed.notes[0]
 
 
+def test_the_optimistic_start_of_a_count_grows_with_its_bonus():
+    model = spie.model("count")
+    for beta in (0.01, 1.0, 300.0):
+        assert model.settings([0.1, 1.0, beta]).q0 == pytest.approx(beta / (1 - model.walker.gamma))
+        assert model.fixed(beta=beta).walker.q0 == pytest.approx(beta / (1 - model.walker.gamma))
+    assert model.with_settings({"beta": 2.0, "q0": 1.0}).q0 == 1
+
+
+def test_bounds_on_both_sides_of_0_have_a_signed_scale():
+    beta = spie.model("sr-r").bounded({"beta": (-100, 1000)}).parameters[-1]
+    assert beta.scale == "signed"
+    shares = np.array([0.0, 0.2, 0.5, 0.9, 1.0])
+    np.testing.assert_allclose(beta.share(beta.value(shares)), shares, atol=1e-12)
+    assert beta.value(shares)[[0, -1]] == pytest.approx([-100, 1000])
+    assert 0 < beta.share(0.0) < 1
+    assert spie.model("sr-r").bounded({"beta": (0.1, 10)}).parameters[-1].scale == "log"
+
+
 def test_every_shipped_model_has_a_summary_and_stays_within_its_bounds():
-    assert len(MODELS.names()) >= 13
+    assert len(MODELS.names()) >= 15
     for name, model in MODELS.items():
         assert model.summary, name
         for share in (0.0, 0.5, 1.0):
@@ -177,6 +228,7 @@ def test_models_that_cannot_be_asked_are_left_out_with_the_reason():
         (lambda paths: spie.Parameter("alpha", 1, 0), "bounds must be finite and rise"),
         (lambda paths: spie.Parameter("alpha", 0, 1, "log"), "a logarithmic scale needs positive bounds"),
         (lambda paths: spie.ChoiceModel("m", spie.Sarsa(), (spie.Parameter("nose", 0, 1),)), "no setting of model m"),
+        (lambda paths: spie.ChoiceModel("m", StateValues()), "its walks are those of Sarsa, not StateValues"),
     ],
 )  # fmt: skip
 def test_wrong_questions_get_one_clear_line(call, line):

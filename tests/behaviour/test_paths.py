@@ -142,7 +142,7 @@ def test_a_hole_is_left_but_never_entered():
 BAD = {
     "unknown state": ({"state": [0, 1, 99]}, 'step 2: no state "99" in map; states are 0 ... 11'),
     "impossible move": ({"state": [0, 1, 2, 5, 6, 7, 3, 5]}, "step 7: the subject goes from 0,4 to 1,2, which map"),
-    "a stay": ({"state": [0, 1, 1]}, 'stays in 0,1, which map does not allow; drop stays with stays="drop"'),
+    "a stay": ({"state": [0, 1, 1]}, 'stays in 0,1, which map does not allow; drop stays, stays="drop" (--stays drop)'),
     "empty subject": ({"subject": ["a", "a", ""], "state": [0, 1, 2]}, "row 3: subject is empty"),
     "no move": ({"subject": ["a", "a", "b"], "state": [0, 1, 2]}, "subject b has made no move in 1 trials"),
     "constant": ({"state": [1, 1, 1], "stays": "drop"}, "made no move"),

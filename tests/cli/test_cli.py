@@ -1,11 +1,15 @@
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
 from spie.agents import registry as agents
+from spie.cli import stopping
 from spie.paper.registry import EXPERIMENTS
 from spie.paper.results import Results
 from spie.rewards import reward_names
@@ -86,9 +90,53 @@ def test_ctrl_c_is_exit_code_130_and_keeps_what_is_stored(spie, monkeypatch, tmp
     monkeypatch.setattr(backends, "save", save)
     code, _, err = spie("run", "table1", "--seeds", 2)
     assert code == 130
-    assert "run again to continue" in err
+    assert "continue with: spie " in err
     with Store(tmp_path / "results.db") as store:
         assert 0 < Results(store).missing("table1") < 18
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_a_command_that_is_over_leaves_signals_as_they_were():
+    """A process may run several commands, as these tests do; a Ctrl-C of one is not the first of another."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    threads = threading.active_count()
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt), stopping.stopped_by_signals() as heard:
+            signal.raise_signal(signal.SIGTERM)
+        assert heard == [signal.SIGTERM]
+        time.sleep(1.5 * stopping.ONE_WISH)  # a second one would end the process by now
+    assert {number: signal.getsignal(number) for number in handlers} == handlers
+    assert signal.set_wakeup_fd(-1) == -1
+    assert threading.active_count() == threads
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_a_reward_that_never_returns_is_named_at_the_first_ctrl_c_and_left_at_the_second(tmp_path):
+    """It is compiled: where Python waits for it, no handler of Python's can end the process."""
+    file = tmp_path / "stuck.py"
+    loop = "    x = 1.0\n    while x > 0.0:\n        x *= 1.5\n    return x\n"
+    file.write_text(f"import spie\n\n\n@spie.reward('stuck')\ndef stuck(M_next):\n{loop}")
+    words = ["sweep", "riverswim", "--agent", "sarsa-sr", "reward=stuck", "--rewards", str(file), "--seeds", "2"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "spie.cli", *words], env=os.environ | {"SPIE_CACHE": str(tmp_path)}, cwd=tmp_path,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        while not list(tmp_path.glob("kernels/**/*.nbi")):  # Numba's list of what it has compiled
+            assert process.poll() is None
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        said = next(line for line in process.stderr if "Ctrl-C" in line)
+        process.send_signal(signal.SIGINT)
+        _, last = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
+    waits = f'compiled code hears no Ctrl-C, and this waits for reward "stuck" of {file}, line 4'
+    assert said == f"{waits}; Ctrl-C again does not wait\n"
+    assert last == f"stopped; what is stored stays, continue with: spie {' '.join(words)}\n"
+    assert process.returncode == 130
 
 
 def test_help_loads_no_heavy_library():
@@ -117,9 +165,66 @@ def completed(*words):
         (("show", "river"), ["riverswim"]),
         (("sweep", "riverswim", "--agent", "sarsa-srr-f"), ["sarsa-srr-fixed"]),
         (("train", "Mont"), ["MontezumaRevenge"]),
-        (("train", "four-rooms", "--agent", "dqn-s"), ["dqn-sr", "dqn-sf-pf"]),
+        (("train", "four-rooms", "--agent", "dqn-s"), ["dqn-sr", "dqn-sf-pf", "dqn-sp-novelty"]),
         (("check", "sf-pf-p"), ["sf-pf-printed"]),
     ],
 )
 def test_the_shell_completes_names_from_the_registries(words, found):
     assert completed(*words) == found
+
+
+def test_the_version_is_said(spie):
+    import spie as package
+
+    assert spie("--version") == (0, f"spie {package.__version__}\n", "")
+
+
+@pytest.mark.slow
+def test_cells_of_an_experiment_go_into_a_table_file(spie, tmp_path):
+    code, out, err = spie("run", "table4", "--seeds", 2, "-o", "cells.csv")
+    assert code == 0, err
+    assert "total reward (more is better), 2 seeds" in " ".join(out.split())
+    head, *rows = (tmp_path / "cells.csv").read_text().splitlines()
+    assert head.startswith("experiment,env,agent,variant,role,measure,n,mean,")
+    assert len(rows) == 16
+    code, _, err = spie("run", "table4", "--seeds", 2, "-o", "cells.xlsx")
+    assert (code, "rows are written as .csv or .parquet" in err) == (2, True)
+
+
+def test_figures_are_written_as_files(spie, tmp_path):
+    code, out, err = spie("report", "--figures", "figures", "--format", "svg,png")
+    assert code == 0, err
+    written = {path.name for path in (tmp_path / "figures").iterdir()}
+    assert {"figure5-1.svg", "figure5-1.png", "figure2-1.svg"} <= written
+    assert f"{len(written)} figures in " in out
+    assert not (tmp_path / "report.html").exists()
+    code, _, err = spie("report", "--figures", "figures", "--format", "bmp")
+    assert (code, '--format must be svg, pdf or png, or several with commas, not "bmp"' in err) == (2, True)
+
+
+WITHOUT_EXTRAS = """
+import importlib.util, sys
+missing, find = dict.fromkeys(("torch", "stable_baselines3")), importlib.util.find_spec
+importlib.util.find_spec = lambda name, *package: None if name in missing else find(name, *package)
+sys.modules.update(missing)
+from spie.cli import main
+main()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [
+        (("run", "dropin", "--seeds", "1"), "sb3"),
+        (("run", "pixels", "--seeds", "1"), "deep"),
+        (("compare", "--env", "CartPole-v1", "--agent", "ppo"), "sb3"),
+    ],
+)
+def test_what_is_not_installed_is_said_before_anything_runs(words, extra, tmp_path):
+    """In a process of its own, because what was imported before would not be missed."""
+    command = [sys.executable, "-W", "ignore", "-c", WITHOUT_EXTRAS, *words]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 2, run.stderr
+    assert f'pip install "spie-rl[{extra}]"' in run.stderr.splitlines()[-1]
+    assert "Traceback" not in run.stderr

@@ -9,6 +9,8 @@ from numpy.testing import assert_array_equal
 from PIL import Image
 
 from spie import Keep, Sarsa, grid
+from spie.agents.registry import agent as find_agent
+from spie.cli.film import representation_of
 from spie.page import plots
 from spie.page.plots.frames import phases
 
@@ -85,6 +87,21 @@ def test_phases_follow_the_goals_that_were_reached():
     phase, ended = phases(mdp, np.array([1, 2, 1, 2, 5, 1]))
     assert phase.tolist() == [0, 0, 1, 1, 1, 0, 0]  # in phase 1, G is a cell like others
     assert ended.tolist() == [0, 0, 1, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "matrix"),
+    [
+        ("sarsa-fr", "F"),
+        ("sarsa-srr", "M"),
+        ("sarsa-sr-fixed", "M"),
+        ("sarsa-sr-pr", "M"),
+        ("count", ""),
+        ("sarsa", ""),
+    ],
+)
+def test_a_film_shows_the_representation_that_the_bonus_is_made_of(name, matrix):
+    assert representation_of(find_agent(name)) == matrix
 
 
 @pytest.mark.slow

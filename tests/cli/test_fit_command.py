@@ -16,7 +16,8 @@ def write(folder, rows=ROWS, header="subject,session,step,state"):
 @pytest.mark.slow
 def test_fit_writes_its_tables_and_a_page_and_goes_on_where_it_was(spie, tmp_path):
     write(tmp_path)
-    words = ("fit", "paths.csv", "--maze", "maze.txt", "--models", "random,turn-back", "--starts", "2", "--choices")
+    models = "turn-back,turn-back+stickiness"  # which share kernels
+    words = ("fit", "paths.csv", "--maze", "maze.txt", "--models", models, "--starts", "2", "--choices")
     code, out, err = spie(*words)
     assert code == 0, err
     assert out.startswith("2 subjects, 36 steps, 2 models: about")

@@ -26,9 +26,9 @@ def test_several_values_are_separated_by_commas_and_each_counts_once():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["alpha"], '"alpha" is no setting; settings are key=value, such as '),
-        (["=3"], '"=3" is no setting'),
-        (["al pha=3"], '"al pha=3" is no setting'),
+        (["alpha"], '"alpha" is not a setting; settings are key=value, such as '),
+        (["=3"], '"=3" is not a setting'),
+        (["al pha=3"], '"al pha=3" is not a setting'),
         (["alpha=1", "alpha=2"], "alpha is given twice"),
     ],
 )
@@ -40,7 +40,7 @@ def test_a_word_that_is_no_assignment_is_named(parse, words, message):
 def test_a_time_has_a_unit_or_is_in_seconds():
     assert [parse_duration(text) for text in ("90s", "1.5m", "2h", "7")] == [90, 90, 7200, 7]
     for text in ("soon", "", "-3s", "inf", "nan"):
-        with pytest.raises(ValueError, match="is no time; write it as 90s, 10m or 2h"):
+        with pytest.raises(ValueError, match="is not a time; write it as 90s, 10m or 2h"):
             parse_duration(text)
 
 

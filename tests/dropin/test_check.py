@@ -91,9 +91,9 @@ def test_it_names_a_term_that_does_not_matter():
 def test_it_tells_the_sign_and_a_size_that_drowns_other_rewards():
     assert notes(spie.check_reward("sr-r", open_field(), STEPS))["sign"].startswith("never positive: Q = 0 is optimist")
     assert notes(spie.check_reward("count", open_field(), STEPS))["sign"].startswith("never negative")
-    loud = spie.IntrinsicReward(open_field(), "sr-r", beta=1e4)
-    assert "lower beta, or normalise=True" in notes(spie.check_reward(loud, steps=STEPS))["scale"]
-    even = spie.IntrinsicReward(open_field(), "sr-r", beta=1, normalise=True)
+    loud = spie.IntrinsicReward(gym.make("CliffWalking-v1"), "sr-r", beta=1e4)
+    assert 'it outweighs the reward: lower beta, or beta="auto"' in notes(spie.check_reward(loud, steps=STEPS))["scale"]
+    even = spie.IntrinsicReward(gym.make("CliffWalking-v1"), "sr-r", beta="auto")
     assert "scale" not in notes(spie.check_reward(even, steps=STEPS))
     assert even.bonus.steps == 0  # a wrapper is checked by a copy
 
@@ -115,6 +115,16 @@ def test_a_fault_is_raised_and_printed(name, capsys):
         spie.check_reward(name, open_field(), STEPS)
     assert message in str(error.value)
     assert "FAULT" in capsys.readouterr().out
+
+
+def test_it_says_whether_a_bonus_pays_for_ending_an_episode(capsys):
+    lake = gym.make("FrozenLake-v1", is_slippery=False)
+    findings = spie.check_reward("constant", lake, STEPS, beta="auto")
+    assert 'it pays for ending an episode: ends="neutral" does not' in notes(findings)["sign"]
+    assert "(auto)" in capsys.readouterr().out
+    assert len(repr(findings)) < 80
+    neutral = spie.IntrinsicReward(lake, "constant", 0.01, ends="neutral", gamma=0.9)
+    assert "pays for ending" not in notes(spie.check_reward(neutral, steps=STEPS))["sign"]
 
 
 def test_a_check_needs_steps():

@@ -7,6 +7,7 @@ import pytest
 import spie
 from spie.agents.planner.teacher import Teacher
 from spie.agents.registry import agent
+from spie.dropin.teacher import TeacherLearner
 
 
 def walk(env, steps, seed=0):
@@ -75,6 +76,16 @@ def test_a_saved_teacher_goes_on_where_it_was(lake, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_teacher_of_an_older_planner_is_refused_in_one_line(lake):
+    env = spie.IntrinsicReward(lake, "teacher")
+    state = env.bonus.state_dict()
+    del state["arrays"]["model.own_sum"]  # which the planner's first version did not have
+    said = r'no model\.own_sum: it is of an older spie, whose "teacher" learned otherwise; learn again from nothing$'
+    with pytest.raises(ValueError, match=said):
+        env.bonus.load_state_dict(state)
+
+
+@pytest.mark.slow
 def test_plain_q_learning_on_the_pay_alone_solves_the_frozen_lake():
     env, rng = spie.IntrinsicReward(spie.task("frozen-lake").env(max_steps=200), "teacher"), np.random.default_rng(0)
     Q, ends = np.zeros((64, 4)), []
@@ -96,5 +107,8 @@ def test_what_cannot_be_counted_is_refused_in_one_line():
         spie.IntrinsicReward(gym.make("MountainCar-v0"), "spie")
 
 
+@pytest.mark.slow
 def test_the_teacher_has_the_settings_of_spie():
-    assert agent("spie").cost == "sr-column"
+    settings, (lane,) = agent("spie"), TeacherLearner((4, int, list), 2).teacher.lanes
+    for name in ("optimism", "curiosity", "prior", "backups"):
+        assert lane[name] == getattr(settings, name)

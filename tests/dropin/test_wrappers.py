@@ -17,7 +17,8 @@ import own_reward  # noqa: F401  # makes the reward "everything" known
 import spie
 from reference import reference
 from spie import registry
-from spie.dropin.bonus import Bonus, Settings
+from spie.dropin.bonus import Bonus
+from spie.dropin.settings import Settings
 from spie.features import td_pf, td_sf
 
 CORRIDOR = "S..G"  # states 0, 1, 2, 3; action 1 goes right, action 3 left
@@ -238,8 +239,6 @@ def test_any_observation_can_be_given_features():
         def step(self, action):
             return {"where": int(action), "light": np.ones(2, np.float32), "t": ()}, 0.0, False, False, {}
 
-    with pytest.raises(ValueError, match="observations of Dict have no default features; give features="):
-        spie.IntrinsicReward(Two(), "sf-pf")
     one_hot = {"features": lambda observation: 7 * np.eye(3)[int(observation["where"])], "eta": 0.5}
     env = spie.IntrinsicReward(Two(), "sf", **one_hot)
     # First steps of state 0 with each action: psi = eta phi, of length 1 whatever the function returns; and again
@@ -297,10 +296,10 @@ def roll(env, actions, seed=0):
 
 
 @pytest.mark.parametrize("mode", AutoresetMode)
-@pytest.mark.parametrize("name", ["everything", "sf-pf"])
+@pytest.mark.parametrize("name", ["everything", "sf-pf", "sp-novelty"])
 def test_one_environment_in_a_vector_is_as_it_is_alone(mode, name):
     def make():
-        return corridor(max_steps=5) if name == "everything" else gym.wrappers.TimeLimit(Car(), 5)
+        return corridor(max_steps=5) if name != "sf-pf" else gym.wrappers.TimeLimit(Car(), 5)
 
     alone, vectored = make(), SyncVectorEnv([make], autoreset_mode=mode)
     actions = random_actions(alone, 40)
@@ -348,7 +347,7 @@ def test_truncation_bootstraps_and_termination_does_not():
     np.testing.assert_allclose(last(ended)[:2], [0.5, 0])
 
 
-@pytest.mark.parametrize("name", ["sr-r", "sr-pr", "sf-pf", "count"])
+@pytest.mark.parametrize("name", ["sr-r", "sr-pr", "sf-pf", "count", "sp-novelty"])
 def test_the_order_of_environments_makes_no_difference(name):
     def make():
         if name == "sf-pf":
@@ -436,10 +435,10 @@ def test_steps_of_the_past_are_looked_at_as_they_are_paid_now(make):
 
 
 @pytest.mark.parametrize("make", [corridor, Car, Picture, lambda: vector()])
-@pytest.mark.parametrize("name", ["learned", "count"])
+@pytest.mark.parametrize("name", ["learned", "count", "sp-novelty"])
 def test_saved_and_loaded_the_bonus_goes_on_bit_for_bit(make, name, tmp_path):
     options = {"normalise": True, "anneal": 70, "beta": 0.3, "eta_pr": 0.3}
-    reward = name if name == "count" else "sf-pf" if make in (Car, Picture) else "everything"
+    reward = name if name != "learned" else "sf-pf" if make in (Car, Picture) else "everything"
     env = spie.IntrinsicReward(make(), reward, **options)
     actions = random_actions(env, 60)
 
@@ -613,3 +612,34 @@ def test_the_guard_names_reward_step_and_environment():
         bonuses(spie.IntrinsicReward(Broken(), "sf-pf"), [2])
     with pytest.raises(ValueError, match=r"^MDPEnv: no episode is under way; call reset\(\) first$"):
         spie.IntrinsicReward(corridor(), "sr-r").bonus.step(0, 1, 2, False)
+
+
+@pytest.mark.parametrize("policy", [None, lambda s: [0.7, 0.0, 0.3, 0.0] if s == 1 else [0.1, 0.6, 0.1, 0.2]])
+def test_psi_of_the_policy_that_is_given_is_a_fixed_point_of_learning(policy):
+    """Corridor of four states with one-hot phi: psi(s, a) = phi(s) + gamma sum_a' pi(a'|s') psi(s', a')."""
+    gamma, mdp = 0.8, spie.grid(CORRIDOR, task="goal")
+    env = spie.IntrinsicReward(corridor(), "sf", features=lambda s: np.eye(4)[s], gamma_sr=gamma, policy=policy)
+    pi = np.array([np.full(4, 0.25) if policy is None else policy(s) for s in range(4)])
+    next_state = mdp.next[:3, :, 0]  # the goal ends an episode
+    P = np.zeros((12, 12))
+    for s, a in np.ndindex(3, 4):
+        if (s_next := next_state[s, a]) < 3:
+            P[4 * s + a, 4 * s_next : 4 * s_next + 4] = pi[s_next]
+    psi = np.linalg.solve(np.eye(12) - gamma * P, np.repeat(np.eye(4)[:3], 4, axis=0))  # [s a, d]
+    learner = env.bonus.learner
+    learner.Psi[:, :, :3] = psi.reshape(3, 4, 4).transpose(1, 2, 0)
+    before = learner.Psi.copy()
+    for s, a in np.ndindex(3, 4):
+        s_next = int(next_state[s, a])
+        learner.step(learner.encode(s), a, learner.encode(s_next), float(s_next < 3))
+    np.testing.assert_allclose(learner.Psi, before, atol=1e-12)
+
+
+def test_a_policy_is_refused_where_it_has_no_use_or_is_none():
+    with pytest.raises(ValueError, match=r"policy= has no use here, because sr-r does not look ahead by features"):
+        spie.IntrinsicReward(corridor(), "sr-r", policy=lambda s: [1.0])
+    with pytest.raises(ValueError, match=r"policy= needs actions that can be counted"):
+        spie.IntrinsicReward(Car(force=True), "sf-pf", policy=lambda s: [1.0])
+    env = spie.IntrinsicReward(Car(), "sf-pf", policy=lambda s: [0.5, 0.2, 0.2])
+    with pytest.raises(ValueError, match=r"policy gave \[0.5, 0.2, 0.2\]; it must give the chances of 3 actions"):
+        env.reset()

@@ -4,6 +4,7 @@ A kernel of two lines stands in for the agents', because it compiles at once.
 """
 
 import itertools
+import linecache
 import math
 import os
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 
 import spie
 from own_reward import HALF, mix
+from spie.engine import inline
 from spie.engine.specialise import _specialised, cache_folder, specialise
 from spie.rewards import Reward
 
@@ -110,6 +112,15 @@ def test_a_rewards_names_are_its_own():
     assert compiled(reward, factor=100.0)(1.5, 1) == 100 * (7 * 1.0 + 1)
 
 
+def test_a_kernel_that_is_there_costs_nothing_to_find_again(monkeypatch):
+    def reward(M_next):
+        return M_next + 1000
+
+    first = compiled(reward)
+    monkeypatch.setattr(inline, "inlined", None)  # the text is not made again
+    assert compiled(reward)(0.5, 1) == first(0.5, 1) == 1000.5
+
+
 def test_a_function_defined_again_is_compiled_again():
     answers = []
     for weight in (1, 2):
@@ -185,6 +196,45 @@ def test_a_reward_that_does_not_compile_is_refused_with_one_line(function, cause
     assert "\n" not in str(refusal.value)
 
 
+def refuses(x):
+    if x > 5:
+        if x > 6:
+            pass
+        raise ValueError("too\n  much")
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "place", "cause"),
+    [
+        ("decorated", 4, "KeyError"),
+        ("through another", None, "ValueError: too much"),
+        ("from a prompt", 2, "IndexError: 3"),
+    ],
+)
+def test_what_a_reward_raises_in_compiled_code_is_one_line_with_its_place(tmp_path, function, place, cause):
+    texts = {
+        "decorated": "unchanged = lambda f: f\n@unchanged\ndef reward(M_next: float) -> float:\n    raise KeyError\n",
+        "from a prompt": "def reward(M_next):\n    raise IndexError(3)",
+    }
+    if function == "through another":
+        file, place = __file__, refuses.__code__.co_firstlineno + 4
+
+        def reward(M_next):
+            return refuses(M_next)  # of its file
+    elif function == "from a prompt":
+        file, reward = "<string>", from_a_prompt(texts[function])
+    else:
+        file = str(tmp_path / "mine.py")
+        linecache.cache[file] = 0, None, texts[function].splitlines(keepends=True), file
+        names = {}
+        exec(compile(texts[function], file, "exec"), names)
+        reward = names["reward"]
+    with pytest.raises(ValueError, match="failed") as refusal:
+        compiled(reward)(7.5, 1)
+    assert str(refusal.value) == f'reward "mine" failed: {file}, line {place}, {cause}'
+
+
 def test_a_division_by_zero_gives_infinity_and_raises_nothing():
     assert compiled(lambda visits: 1 / (visits - 1), ("visits",))(0.5, 1) == math.inf
 
@@ -221,6 +271,20 @@ def test_the_next_process_finds_the_compiled_kernel(tmp_path):
     program.write_text(program.read_text().replace("2.0", "4.0"))
     assert run() != first
     assert len(list(cache.rglob("*.nbc"))) == 2
+
+
+def test_processes_that_need_one_kernel_compile_it_once(tmp_path):
+    program = (
+        "import spie\n"
+        "from numba.core.caching import Cache\n"
+        "save, saved = Cache.save_overload, []\n"
+        "Cache.save_overload = lambda *args: (saved.append(1), save(*args))\n"
+        "spie.Sarsa(reward='none').run(spie.riverswim(), 3)\n"
+        "print(len(saved))\n"
+    )
+    run = partial(subprocess.Popen, [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    both = [run(env={**os.environ, "SPIE_CACHE": str(tmp_path)}) for _ in range(2)]
+    assert sorted(process.communicate()[0].strip() for process in both) == ["0", "1"]
 
 
 def test_kernels_go_to_a_temporary_folder_where_no_other_can_be_made(tmp_path, monkeypatch):

@@ -205,8 +205,10 @@ def test_a_sparse_run_is_the_same_in_any_company():
 @pytest.mark.slow
 def test_large_mdps_are_sparse_unless_told_otherwise_and_keep_no_matrices():
     corridor = spie.grid("S" + 6000 * ".")
-    path = spie.Keep(paths=[0])
-    trace = spie.Sarsa(m0=1.0).run(corridor, 5999, episodes=1, replay=spie.Replay(np.full(5999, RIGHT)), keep=path)
+    path, also_visits = spie.Keep(paths=[0]), spie.Keep(paths=[0], snapshots=[10, 3000])
+    right = {"episodes": 1, "replay": spie.Replay(np.full(5999, RIGHT))}
+    trace = spie.Sarsa(m0=1.0).run(corridor, 5999, **right, keep=also_visits)
+    assert trace.snapshots.sum(axis=2).tolist() == [[11, 3001]]
     # On the way through, M[s] = 1(s) + eta gamma 1(s'): of s' know s and, from the beginning, s' itself.
     np.testing.assert_allclose(trace.paths[0].bonuses, -1, rtol=0, atol=1e-15)
     with pytest.raises(ValueError, match=r"^row-sparse runs keep no M, N; set sparse=False$"):

@@ -19,6 +19,7 @@ from spie.agents.registry import names
 from spie.cli import main
 from spie.page import plots
 from spie.page.plots import Curve, Panel
+from spie.paper.sections import Look
 
 MAIN_AGENTS = ("sarsa", "sarsa-sr", "sarsa-fr", "sarsa-srr", "sarsa-sr-pr")
 LIGHT, DARK = "#ffffff", "#16181d"  # pages
@@ -66,17 +67,35 @@ def picture(ax):
 
 
 def test_no_two_agents_look_alike():
-    agents = {*names("table"), "sarsa-sr-optimistic", "sarsa-fr-optimistic"}
-    looks = {str(plots.line_style(agent)) for agent in agents}
-    assert len(looks) == len(agents) > 20
+    looks = {str(plots.line_style(agent)) for agent in names("table")}
+    assert len(looks) == len(names("table")) > 20
 
 
-@pytest.mark.parametrize("suffix", ["-fixed", "-optimistic", "-optimistic-bound"])
-def test_a_variant_has_the_colour_of_its_agent_and_a_dash_of_its_own(suffix):
-    for agent in MAIN_AGENTS:
-        plain, variant = plots.line_style(agent), plots.line_style(agent + suffix)
-        assert plain["color"] == variant["color"]
-        assert plain["linestyle"] == "-" != variant["linestyle"]
+def test_an_agent_with_a_fixed_representation_has_the_colour_of_the_one_that_learns_it():
+    for agent in names("table"):
+        if (fixed := f"{agent}-fixed") in names("table"):
+            assert plots.line_style(agent)["color"] == plots.line_style(fixed)["color"]
+            assert plots.line_style(agent)["linestyle"] == "-" != plots.line_style(fixed)["linestyle"]
+
+
+def test_variants_have_the_colour_of_their_agent_and_dashes_of_their_own():
+    looks = [Look("count", "k=2"), Look("sarsa", "k=3"), Look("sarsa", "k=2"), Look("count"), Look("sarsa")]
+    panels = [
+        Panel("", {f"curve {i}": curve([0, 1], [0, 1])._replace(look=look)}, "", "") for i, look in enumerate(looks)
+    ]
+    styles = plots.curve_styles(panels)
+    assert [styles[f"curve {i}"]["color"] for i in range(5)] == [plots.COLOURS[look.agent] for look in looks]
+    assert len({str(style) for style in styles.values()}) == 5
+    for i, agent in ((3, "count"), (4, "sarsa")):  # the agent itself looks as it does alone
+        assert styles[f"curve {i}"] == plots.line_style(agent)
+    (ax,) = plots.curve_panel(panels[2], styles).axes
+    assert ax.lines[0].get_color() == plots.COLOURS["sarsa"]
+    assert plots.curve_styles(panels[::-1]) == styles  # whatever the order
+
+
+def test_a_space_in_a_name_means_nothing():
+    panel = Panel("", {"count as reward": curve([0], [1]), "count as optimism": curve([0], [1])}, "", "")
+    assert len({str(style) for style in plots.curve_styles([panel]).values()}) == 2
 
 
 @pytest.mark.slow
@@ -347,7 +366,8 @@ def test_no_arrow_leaves_the_end_of_an_episode():
 def test_a_network_is_drawn_with_every_shape_and_where_gradients_stop():
     layer = plots.LayerBox
     trunk, decoder = [layer("frames", (4, 8, 8)), layer("FC", (5,))], [layer("FC", (64,)), layer("next frame", (8, 8))]
-    figure = plots.network_diagram(trunk, {"Q": [layer("FC", (3,))], "psi|": [layer("FC", (5,))]}, decoder)
+    heads = [plots.HeadLayers("Q", [layer("FC", (3,))]), plots.HeadLayers("psi", [layer("FC", (5,))], is_cut=True)]
+    figure = plots.network_diagram(trunk, heads, decoder)
     assert sorted(texts(figure)) == sorted([*"frames FC FC FC FC 4×8×8 5 3 5 64 8×8 Q psi ‖".split(), "next frame"])
     assert sum(isinstance(patch, FancyArrowPatch) for patch in figure.axes[0].patches) == 5  # into all but the frames
 
@@ -571,9 +591,23 @@ def test_a_map_that_is_none_is_one_line_and_exit_code_2(show, tmp_path, text, me
 
 
 @pytest.mark.slow
+def test_an_agent_learns_before_its_policy_and_values_are_drawn(show, drawn):
+    code, _, err = show("cluster-simple", "--task", "goal", "--policy", "planner", "--steps", 2000, "--panels", "z")
+    assert (code, err) == (0, "")
+    mdp, maps, _ = drawn[0]
+    Q = spie.agent("planner").run(mdp, 2000, keep=spie.Keep(matrices=("Q",))).Q[0]
+    ends = mdp.terminal[0]
+    assert_array_equal(maps["V of planner"][~ends], Q[~ends].max(axis=1))
+    assert np.isnan(maps["V of planner"][ends]).all()
+    assert (maps["z"] > 0).sum() < 30  # it goes straight to the goal, which a random walk does not
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["of-small", "--policy", "dqn"], "dqn does not run on of-small; agents that do: sarsa,"),
+        (["of-small", "--policy", "planner", "--steps", "0"], "--steps must be a whole number of at least 1"),
         (["rivrswim"], 'no task, map or file "rivrswim"; did you mean "riverswim"?'),
         (["none.txt"], 'no task, map or file "none.txt"'),
         (["."], ". is a folder; give the text file of a map"),
@@ -583,14 +617,17 @@ def test_a_map_that_is_none_is_one_line_and_exit_code_2(show, tmp_path, text, me
         (["of-small", "--of", "100"], 'of-small: no state "100"'),
         (["of-small", "--of", "-1"], 'of-small: no state "-1"'),
         (["riverswim", "--of", "6"], 'riverswim: no state "6"; give a number 0..5\n'),
-        (["of-small", "--gamma", "1"], "gamma is 1, not in [0, 1)"),
+        (["of-small", "--gamma", "1"], "gamma is 1.0, not in [0, 1)"),
         (["of-small", "--panels", "M,P"], 'no panel "P". Known: F, M, M-row, N, betweenness, default, eigenvectors'),
         (["of-small", "--panels", ","], "--panels names nothing to draw; give maze, for example"),
-        (["of-small", "--policy", "best"], 'no policy "best"; give random, or a .npy file of numbers [100, 4]'),
+        (
+            ["of-small", "--policy", "best"],
+            'no policy "best"; give random, an agent of spie list, or a .npy file of numbers [100, 4]',
+        ),
         (["riverswim", "--no-bumps"], "riverswim has no bumps; --bumps and --no-bumps are for maps"),
         (["of-small", "-o", "map.jpg"], "map.jpg: cannot write a picture of this kind"),
         (["of-small", "-o", "map"], "map: cannot write a picture of this kind"),
-        (["of-small", "-o", "no/such/folder/map.png"], "No such file or directory: 'no/such/folder/map.png'"),
+        (["of-small", "-o", "no/such/folder/map.png"], "there is no folder no/such/folder"),
     ],
 )
 def test_a_wrong_word_is_one_line_and_exit_code_2(show, tmp_path, words, message):

@@ -1,4 +1,6 @@
+import base64
 import html
+import json
 import os
 import re
 import shutil
@@ -8,12 +10,14 @@ import numpy as np
 import pytest
 
 from made_up import SEEDS, fill, shorten_search
+from spie import fr, grid, sr, td_fr, td_sr
+from spie.numbers import THIN
 from spie.page import report
 from spie.paper import shipped
 from spie.paper.comparison import tally
+from spie.paper.grid_worlds import settings as grid_settings
 from spie.paper.registry import EXPERIMENTS, experiments, get_experiment
 from spie.paper.results import Results
-from spie.paper.sections import THIN
 from spie.runs.store import Store
 
 
@@ -44,15 +48,34 @@ def whole(tmp_path_factory):
     return folder / "report.html"
 
 
-def section(page, name):
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory):
+    """The page of an empty store."""
+    with Store(tmp_path_factory.mktemp("empty") / "results.db") as store:
+        return report.page(Results(store))
+
+
+@pytest.fixture(scope="module")
+def films(tmp_path_factory):
+    """A page with Figure 6 alone, and the path of all its films."""
+    folder = tmp_path_factory.mktemp("films")
+    with Store(folder / "results.db") as store, pytest.MonkeyPatch.context() as patch:
+        fill(store, "figure6", seeds=1)
+        patch.setattr(report, "shown_experiments", lambda results, shipped=(): [get_experiment("figure6")])
+        patch.setattr(report, "judge", lambda results, claims: [])
+        results = Results(store)
+        report.write(results, folder / "films.html")
+        return folder / "films.html", results.trace("figure6", "cluster-simple-large", "sarsa-srr").paths[0]
+
+
+def section(page, name, kind=""):
     """The text of one section."""
-    return page.split(f'<section id="{name}">')[1].split("</section>")[0]
+    return page.split(f'<section{kind} id="{name}">')[1].split("</section>")[0]
 
 
 @pytest.mark.slow
-def test_what_was_not_run_shows_its_command_and_no_number(store):
-    page = report.page(Results(store))
-    text = section(page, "not-run")
+def test_what_was_not_run_shows_its_command_and_no_number(empty):
+    page, text = empty, section(empty, "not-run")
     assert text.count("<p>") == 1  # one line together
     assert "<table" not in text
     assert "<svg" not in text
@@ -74,8 +97,8 @@ def plain(text):
 
 
 @pytest.mark.slow
-def test_the_page_of_an_empty_store_says_what_to_run(store):
-    page = report.page(Results(store))
+def test_the_page_of_an_empty_store_says_what_to_run(empty):
+    page = empty
     found = [plain(sentence) for sentence in sentences(page)]
     assert found[0] == "Who earns most on RiverSwim and SixArms is not known yet: spie run table1."
     assert found[1] == "Who covers the grid worlds fastest is not known yet: spie run figure1."
@@ -121,26 +144,27 @@ def test_what_is_unfinished_says_how_far_it_is_and_shows_no_number(store):
 
 
 @pytest.mark.slow
-def test_the_animation_is_the_recorded_path(store):
+def test_a_film_is_the_recorded_path_and_what_was_paid_on_it(store):
     fill(store, "figure6", seeds=2)
     results = Results(store)
-    shown, *others = report.section(results, get_experiment("figure6")).animations
-    titles = [animation["title"] for animation in (shown, *others)]
-    assert titles == [
-        f"SARSA-{name} between two rooms" for name in ("SRR", "SRR, fixed,", "SR", "SR, fixed,", "FR", "FR, fixed,")
-    ]
+    shown, *others = report.section(results, get_experiment("figure6")).films
+    titles = [film["title"].removesuffix(" between two rooms") for film in (shown, *others)]
+    agents = [f"SARSA-{name}" for name in ("SRR", "SRR, fixed,", "SR", "SR, fixed,", "FR", "FR, fixed,")]
+    assert titles == [*agents, "A constant cost"]
+    assert [film["matrix"] for film in (shown, *others)] == ["M", "M", "M", "M", "F", "F", ""]
     path = results.trace("figure6", "cluster-simple-large", "sarsa-srr").paths[0]
-    state = {(row, column): s for s, (row, column, *_) in enumerate(shown["squares"])}
-    row, column, *_ = shown["squares"][shown["start"]]
-    ways = {"u": (-1, 0), "r": (0, 1), "d": (1, 0), "l": (0, -1), ".": (0, 0)}
+    state = {(row, column): s for s, (row, column) in enumerate(shown["cells"])}
+    row, column = shown["cells"][shown["start"]]
     replayed = []
-    for letter in shown["moves"]:
-        row, column = row + ways[letter][0], column + ways[letter][1]
+    for letter in shown["path"]:
+        row, column = row + shown["ways"][letter][0], column + shown["ways"][letter][1]
         replayed.append(state[row, column])
     np.testing.assert_array_equal(replayed, path.next_states)
-    assert shown["squares"][shown["end"]][3] == 1  # the brightest is where it is
-    assert sum(length for _, _, length in shown["stays"]) == len(shown["moves"]) + 1
+    assert sum(length for _, _, length in shown["stays"]) == len(shown["path"]) + 1
     assert {room for room, _, _ in shown["stays"]} <= {-1, 0, 1}
+    paid = np.frombuffer(base64.b64decode(shown["bonuses"]), np.uint8) / 255
+    low, high = path.bonuses.min(), path.bonuses.max()
+    np.testing.assert_allclose(low + paid * (high - low), path.bonuses, atol=0.51 / 255 * (high - low))
 
 
 @pytest.mark.slow
@@ -222,7 +246,7 @@ def browse(page, *flags):
         (pytest.fail if os.environ.get("CI") else pytest.skip)(said)
     quiet = "--disable-gpu --disable-background-networking --disable-component-update --disable-sync --no-first-run"
     command = [chromium, "--headless", "--no-sandbox", *quiet.split(), f"--user-data-dir={page.parent / 'browser'}"]
-    command += ["--enable-logging=stderr", "--virtual-time-budget=5000", *flags, "--dump-dom", page.as_uri()]
+    command += ["--enable-logging=stderr", "--virtual-time-budget=2000", *flags, "--dump-dom", page.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
 
@@ -232,13 +256,13 @@ BY_THE_CLOCK = """<script>
 window.requestAnimationFrame = (f) => setTimeout(() => f(performance.now()), 16);
 window.IntersectionObserver = class {
   constructor(f) { this.f = f }
-  observe() { setTimeout(() => this.f([{ isIntersecting: true }]), 16) }
+  observe(seen) { if (seen.closest("#film-1")) setTimeout(() => this.f([{ isIntersecting: true }]), 16) }
 };
 </script>"""
 
 
 def with_script(page, name, script=""):
-    """A copy of a page, run by the clock and with the animation in sight, that ends with a script."""
+    """A copy of a page, run by the clock and with its first film in sight, that ends with a script."""
     copy, end = page.parent / name, f"<script>{script}</script></body>"
     copy.write_text(page.read_text().replace("<body>", f"<body>{BY_THE_CLOCK}").replace("</body>", end))
     return copy
@@ -253,31 +277,61 @@ def test_a_browser_shows_every_figure_without_complaint(whole):
     others = {"pixels": 4, "pixels-paper": 4, "pixels-readings": 2, "parity": 5, "exploration": 2, "tuned": 14}
     others |= {"table2": 6, "recon": 1}
     assert {name: n for name, n in drawn.items() if n} == figures | others
-    assert section(dom, "animation").count("<svg") == 2  # the map and the strip
 
 
 @pytest.mark.slow
-def test_the_browser_test_notices_mistakes(whole):
-    for number, mistake in enumerate(("nonsense()", "console.error('no')")):
-        assert browse(with_script(whole, f"mistake{number}.html", mistake))[1] != []
+def test_the_browser_test_notices_mistakes(tmp_path):
+    (tmp_path / "plain.html").write_text("<!DOCTYPE html><html><body></body></html>")
+    for name, mistake in (("a", "nonsense()"), ("b", "console.error('no')"), ("none", "")):
+        assert bool(browse(with_script(tmp_path / "plain.html", f"{name}.html", mistake))[1]) == bool(mistake)
+
+
+STEPS = (0, 1, 700, 300, 6000)  # also back
+ROWS = f"""
+const found = [...document.querySelectorAll(".film")].map((section) => {{
+  section.film ??= film(section);
+  const slider = section.querySelector("input"), {{ row }} = section.film;
+  slider.value = 1234;
+  slider.oninput();
+  return {{ step: section.querySelector("output").textContent, maps: section.querySelectorAll("canvas").length,
+    rows: row ? {list(STEPS)}.map((t) => [...row(t)]) : [] }};
+}});
+document.querySelector("#film-2 button").click();
+document.body.append(document.createElement("pre"));
+document.body.lastChild.textContent = JSON.stringify(found);
+"""
 
 
 @pytest.mark.slow
-def test_the_animation_plays_when_asked_and_the_slider_moves_it(whole):
-    still = "--force-prefers-reduced-motion"
-    said = r"<output>step ([\d\u202f]+)</output>"
-    click = "document.querySelector('#animation button').click()"
-    dom, console = browse(with_script(whole, "click.html", click), still)
+def test_films_show_the_representation_that_the_agent_has(films):
+    page, path = films
+    dom, console = browse(with_script(page, "rows.html", ROWS), "--force-prefers-reduced-motion")
     assert console == []
-    assert 0 < int(re.search(said, dom)[1].replace("\u202f", "")) < 6000
-    slide = "const s = document.querySelector('#animation input'); s.value = 1234; s.oninput()"
-    dom, console = browse(with_script(whole, "slide.html", slide), still)
-    assert console == []
-    assert re.search(said, dom)[1] == "1\u202f234"
+    found = json.loads(html.unescape(dom.split("<pre>")[1].split("</pre>")[0]))
+    assert [film["step"] for film in found] == ["step 1\u202f234"] * 7
+    assert [film["maps"] for film in found] == [3] * 6 + [2]
+    mdp, s = grid("cluster-simple-large"), grid_settings("sarsa-srr")
+    visited = [*path.states, path.next_states[-1]]
+    closed = {"M": sr(mdp.transition(), s.gamma_sr), "F": fr(mdp.transition(), s.gamma_sr)}
+    for matrix, td, shown in (("M", td_sr, found[:2]), ("F", td_fr, found[4:6])):
+        learned, expected = np.zeros((mdp.n_states, mdp.n_states)), {}
+        for t in range(max(STEPS) + 1):
+            if t in STEPS:
+                expected[t] = learned[visited[t]].copy()
+            if t < len(path.states):
+                learned[visited[t]] += s.eta * td(learned, visited[t], visited[t + 1], s.gamma_sr)
+        for i, t in enumerate(STEPS):
+            np.testing.assert_allclose(shown[0]["rows"][i], expected[t], rtol=1e-9, atol=1e-12)
+            # Summed until a 10^5th of the discount is left, and divided by a diagonal of four digits.
+            np.testing.assert_allclose(shown[1]["rows"][i], closed[matrix][visited[t]], atol=2e-4)
+    film = section(dom, "film-2", ' class="film"')
+    assert "Pause" in film  # clicked: it plays
+    assert 0 < int(re.search(r"<output>step ([\d\u202f]+)</output>", film)[1].replace("\u202f", "")) < 6000
+    assert ">Play<" in section(dom, "film-3", ' class="film"')  # motion is unwelcome, and nobody asked for it
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("flags", "button"), [([], "Pause"), (["--force-prefers-reduced-motion"], "Play")])
-def test_the_animation_starts_in_sight_unless_motion_is_unwelcome(whole, flags, button):
-    dom, _ = browse(with_script(whole, f"{button}.html"), *flags)
-    assert f'<button type="button">{button}</button>' in dom
+def test_a_film_plays_while_it_is_in_sight(films):
+    dom, console = browse(with_script(films[0], "sight.html"))
+    assert console == []
+    assert ">Pause<" in section(dom, "film-1", ' class="film"')

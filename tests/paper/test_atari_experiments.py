@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import types
 
 import numpy as np
 import pytest
@@ -41,7 +42,7 @@ def test_the_ablation_shares_a_run_with_table_2():
 @pytest.mark.parametrize(
     ("name", "frames", "message"),
     [
-        ("table2", 0, "0 frames are no budget; give 1000 or more"),
+        ("table2", 0, "0 frames are too small a budget; give 1000 or more"),
         ("table1", 2000, "table1 has no budget in frames; leave out --frames"),
         ("table22", 2000, 'no experiment "table22"; did you mean "table2"'),
     ],
@@ -110,6 +111,22 @@ def test_a_tier_is_a_budget_by_name():
     assert [run.id for run in experiment_of(hours.key).runs(2)] == [run.id for run in hours.runs(2)]
 
 
+def test_a_tier_that_does_not_fit_is_refused_before_its_first_run(spie, monkeypatch):
+    monkeypatch.setattr("spie.engine.lanes.machine_memory", lambda: 2e9)
+    code, _, err = spie("run", "table2", "--tier", "paper", "--seeds", "1")
+    assert code == 2
+    said = "would need 7.8 GB and this machine has 2.0 GB; run it with fewer frames or seeds, or on another machine"
+    assert err.splitlines()[-1] == f"spie: freeway dqn, 20,000,000 steps, {said}"
+    monkeypatch.setattr("shutil.disk_usage", lambda path: types.SimpleNamespace(free=1e9))
+    monkeypatch.setattr("spie.runs.backends.machine_memory", lambda: 1e12)
+    monkeypatch.setattr("spie.engine.lanes.machine_memory", lambda: 1e12)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    code, _, err = spie("run", "table2", "--tier", "paper", "--seeds", "1")
+    assert code == 2
+    assert "would need 2 x 7.8 GB of disk for checkpoints and" in err
+    assert err.splitlines()[-1].endswith("has 1.0 GB; give a --results file elsewhere")
+
+
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
@@ -119,7 +136,6 @@ def test_a_tier_is_a_budget_by_name():
         ("recon", {"tier": "hours"}, "recon has no tiers; leave out --tier"),
         ("table2", {"tier": "hours", "frames": 5000}, "a tier says how many frames and which network"),
     ],
-    ids=str,
 )
 def test_an_unknown_network_or_tier_is_one_clear_line(name, options, message):
     with pytest.raises(ValueError, match=message):
@@ -179,6 +195,16 @@ def test_saturation_is_where_the_mean_of_a_hundred_episodes_nears_its_last():
     t = played(300, np.full((2, 300), 1), np.stack([rewards, np.zeros(300)]))
     # a window of 100 holds 90 of the tens after 190 episodes, of 5 frames each
     assert_array_equal(atari.saturation(t), [950, np.nan])
+
+
+def test_a_game_has_a_curve_where_enough_episodes_ended(store):
+    store.ask_for("table2", 1)
+    for run in get_experiment("table2").runs(1):
+        n = atari.CURVE_EPISODES - (run.env != "freeway")
+        save(store, run, played(run.steps, np.full((1, n), 5), np.ones((1, n))), 0.5)
+    scores, curves = get_experiment("table2").section(get_experiment("table2"), Results(store))
+    assert len(scores.rows) == 30
+    assert [panel.title for panel in curves.panels] == ["freeway"]
 
 
 def test_a_learning_curve_is_the_mean_of_the_last_hundred_episodes_by_then():

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from made_up import a_trace
+from spie.agents.sarsa.settings import Sarsa
 from spie.paper import figure4, rules
 from spie.paper import published as paper
+from spie.paper.beyond import exploration
 from spie.paper.claims import Claim, Evidence, judge, printed_above, verdict_of
 from spie.paper.published import Cell
 from spie.paper.registry import claims as all_claims
@@ -117,6 +119,21 @@ def test_a_few_seeds_give_a_figure_and_no_verdict():
     assert found.figure != "-"
 
 
+def test_the_least_number_of_seeds_gives_a_verdict_and_one_less_gives_none():
+    pace = dict.fromkeys(ALL, 20) | {"sarsa-srr": 5}
+    few, enough = (outcome(Coverage(pace, rules.FEWEST_SEEDS - less), "coverage-fastest") for less in (1, 0))
+    assert (few.verdict, enough.verdict) == ("not run", "reproduced")
+
+
+def test_fixing_is_judged_by_area_for_all_three_and_by_steps_beside_it():
+    fixed = {f"{name}-fixed": 9.0 for name in ALL[1:]}  # a fifth slower, which the area hardly shows where all is seen
+    results = Coverage(dict.fromkeys(ALL, 7.5) | fixed, seeds=100)
+    by_area, by_steps = (outcome(results, f"fixing-costs-{name}") for name in ("all", "srr-steps"))
+    assert len(by_area.parts) == 12
+    assert by_area.verdict != "reproduced"
+    assert (by_steps.verdict, len(by_steps.parts)) == ("reproduced", 4)
+
+
 def test_sarsa_sr_must_see_half_of_the_open_map_and_of_no_other():
     elsewhere = dict.fromkeys(("cluster-simple", "cluster-hard", "of-large"), 400)  # 8000 steps see some 20 states
     found = outcome(Coverage({"sarsa-sr": {"of-small": 100} | elsewhere}), "sr-below-half")
@@ -128,7 +145,7 @@ def test_sarsa_sr_must_see_half_of_the_open_map_and_of_no_other():
 
 def test_every_claim_has_an_id_of_its_own_and_a_place_in_the_paper():
     assert len({claim.id for claim in CLAIMS}) == len(CLAIMS)
-    assert sum(claim.section != "Beyond the paper" for claim in CLAIMS) == 85
+    assert sum(claim.section != "Beyond the paper" for claim in CLAIMS) == 86
     for claim in CLAIMS:
         assert claim.section in SECTIONS, claim.id
         for shown in filter(None, claim.shown.split(", ")):
@@ -188,11 +205,26 @@ def shorten_figure_4(monkeypatch):
     monkeypatch.setitem(paper.MOUNTAIN_CAR, "dimension", 16)
 
 
+def cheap_search(tried):
+    """One setting of a contender: its own where that needs no kernel of its own, else plain SARSA's."""
+    base, axes = tried[0]
+    needs_kernel = isinstance(base, Sarsa) and (base.reward != "none" or base.optimism)
+    return (
+        (Sarsa(reward="none"), {}) if needs_kernel else (base, {name: values[-1:] for name, values in axes.items()}),
+    )
+
+
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
-    """Every experiment with three seeds; one agent of the readings, each costs a kernel; Figure 4, search shortened."""
+    """Every experiment with three seeds; searches and Figure 4 are short, and only one agent of the readings runs.
+
+    Each pair of a reward and a kind of task costs a kernel. In the search of `exploration`, which has thirty tasks, the
+    contenders with a bonus have therefore none; that each has its own is tested beside it.
+    """
     with Store(tmp_path_factory.mktemp("claims") / "tiny.db") as store, pytest.MonkeyPatch.context() as monkeypatch:
         shorten_figure_4(monkeypatch)
+        contenders = exploration.grids().items()
+        monkeypatch.setattr(exploration, "grids", lambda: {name: cheap_search(tried) for name, tried in contenders})
         monkeypatch.setattr(paper, "SWEEP", {name: values[-1:] for name, values in paper.SWEEP.items()})
         for experiment in (e for e in experiments() if e.then or not e.long):
             store.ask_for(experiment.name, 3)

@@ -91,6 +91,23 @@ def test_a_part_holds_where_its_interval_lies_in_the_range_of_the_word(word, low
     assert outcome(low, high, WORDS[word].floor, WORDS[word].ceiling, word) == expected
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "floor", "ceiling", "expected"),
+    [
+        (0.501, 0.9, rules.MOST_OF, math.inf, "holds"),
+        (0.499, 0.9, rules.MOST_OF, math.inf, "undecided"),
+        (0.1, 0.501, rules.MOST_OF, math.inf, "undecided"),
+        (0.1, 0.499, rules.MOST_OF, math.inf, "fails"),
+        (0.1, 0.249, -math.inf, rules.SMALL_PART, "holds"),
+        (0.1, 0.251, -math.inf, rules.SMALL_PART, "undecided"),
+        (0.249, 0.4, -math.inf, rules.SMALL_PART, "undecided"),
+        (0.251, 0.4, -math.inf, rules.SMALL_PART, "fails"),
+    ],
+)
+def test_a_share_holds_on_one_side_of_its_border(low, high, floor, ceiling, expected):
+    assert outcome(low, high, floor, ceiling) == expected
+
+
 def test_a_share_below_its_end_is_never_too_small():
     assert outcome(0.3, 0.4, 0.5, math.inf) == outcome(1.1, 1.5, 2, math.inf) == "fails"
 

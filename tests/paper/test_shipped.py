@@ -17,11 +17,12 @@ from spie.paper.contenders import Contender
 from spie.paper.experiment import Experiment
 from spie.paper.registry import EXPERIMENTS, get_experiment, register_experiment
 from spie.paper.results import Results
-from spie.paper.sections import Curve, CurvePanels, Maps, Panel, Row, Span, Table, Text
+from spie.paper.sections import Curve, CurvePanels, Look, Maps, Panel, Row, Span, Table, Text
 from spie.runs.backends import execute
 from spie.runs.run import Run
 from spie.runs.store import Store
 
+CURVE = Curve(*np.arange(8.0).reshape(4, 2))
 PARTS = (
     Table(
         "a table", ("agent", "mean", "verdict"), [Row(("sr", 1.25, None), "control"), Row(("x", Span("none", 2)))], 1
@@ -29,7 +30,17 @@ PARTS = (
     Text("", ["a line", "another <b>"]),
     CurvePanels(
         "curves",
-        [Panel("one", {"sr": Curve(*np.arange(8.0).reshape(4, 2))}, "x", "y", {"best": 2.0}, (1.0,), "x")],
+        [
+            Panel(
+                "one",
+                {"sr": CURVE, "k=2": CURVE._replace(look=Look("sr", "k=2"))},
+                "x",
+                "y",
+                {"best": 2.0},
+                (1.0,),
+                "x",
+            )
+        ],
     ),
 )
 
@@ -158,7 +169,7 @@ def damage(file, how):
         if how == "number":
             whole["content"]["runs"][0]["mean"] += 1e-9
         else:
-            whole["content"] |= {"newer": {"format": 2}, "unknown": {"experiment": "quack"}}[how]
+            whole["content"] |= {"newer": {"format": 4}, "unknown": {"experiment": "quack"}}[how]
             whole["sha256"] = json_hash(whole["content"])
         file.write_text(json.dumps(whole))
 
@@ -169,7 +180,7 @@ REFUSALS = {
     "list": "it is no results file; install spie again, or make it again with --ship",
     "deep": "it is no results file; install spie again, or make it again with --ship",
     "number": "its content does not fit its hash; install spie again, or make it again with --ship",
-    "newer": "it has format 2, this spie reads up to 1; update spie",
+    "newer": "it has format 4, this spie reads up to 3; update spie",
     "unknown": 'no experiment "quack"; did you mean "quick"?',
 }
 
@@ -344,3 +355,114 @@ def test_the_files_of_the_package_are_whole_and_small(monkeypatch):
     assert sum(path.stat().st_size for path in files) <= shipped.MOST_BYTES
     for one in found.values():
         assert one.parts
+
+
+# A file that grows
+
+
+def growing(done):
+    """A file with the first runs of an experiment, as a machine leaves it that is stopped after these."""
+    EXPERIMENTS._values["quick"] = dataclasses.replace(get_experiment("quick"), grows=True)
+    with Store("one.db") as store:
+        store.ask_for("quick", SEEDS)
+        list(execute([runs(SEEDS)[i] for i in done], store))
+        return shipped.ship(get_experiment("quick"), Results(store))
+
+
+def test_a_file_that_grows_has_what_is_finished_and_names_what_is_missing(spie, results, short_page):
+    growing(range(10))
+    file = shipped.find("quick")
+    assert file.stale == ""
+    assert file.unfinished == "unfinished: 10 of 12 runs; missing: riverswim quick-10, riverswim quick-11"
+    assert file.unfinished in page_section(results)
+    many = file.content | {"missing": [["riverswim", f"quick-{i}"] for i in range(11)] + [["sixarms", "quick"]]}
+    assert shipped.Shipped(many).unfinished.endswith("missing: 11 of riverswim, 1 of sixarms")
+    assert len(file.parts[0].rows) == 10
+    assert verdict(results).verdict == "reproduced"  # its run is there
+    code, out, _ = spie("run", "quick", "--check")
+    assert (code, out.splitlines()[-1]) == (0, "quick: 1 of 10 runs made again")
+
+
+def test_another_machine_adds_to_the_file_and_runs_nothing_twice(spie, monkeypatch):
+    path = growing((0, 1, 2, 5))
+    before = {run["id"]: run for run in shipped.find("quick").content["runs"]}
+    ran, run = [], Quick.run
+    monkeypatch.setattr(Quick, "run", lambda self, *words, **more: ran.append(self.reward) or run(self, *words, **more))
+    code, _, err = spie("run", "quick", "--ship", "--results", "two.db")
+    assert code == 0, err
+    assert f"quick: 4 runs taken from {path}" in err.replace("\n", "")
+    assert ran == [3.0, 4.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0]
+    file = shipped.find("quick")
+    after = {run["id"]: run for run in file.content["runs"]}
+    assert {name: after[name] for name in before} == before  # what was there, to the last number
+    assert (len(after), file.unfinished, file.stale) == (12, "", "")
+    assert len(file.parts[0].rows) == 12
+
+
+def test_a_file_that_grows_is_written_after_every_run(spie, monkeypatch):
+    growing((0, 1))
+
+    def run(self, *words, **more):
+        assert len(shipped.find("quick").content["runs"]) == self.reward  # all before are there
+        if self.reward == 5:
+            raise ValueError("the power is gone")
+        return honest(self, *words, **more)
+
+    honest = Quick.run
+    monkeypatch.setattr(Quick, "run", run)
+    code, _, err = spie("run", "quick", "--ship", "--results", "two.db")
+    assert (code, "the power is gone" in err) == (2, True)
+    assert len(shipped.find("quick").content["runs"]) == 5
+
+
+def test_other_seeds_are_other_runs_and_do_not_take_the_place_of_a_file(spie):
+    path = growing((0,))
+    whole = path.read_bytes()
+    code, out, err = spie("run", "quick", "--ship", "--seeds", "3", "--results", "two.db")
+    assert (code, out) == (2, "")
+    cure = f"run with --seeds {SEEDS} to add to it, or remove it first"
+    assert err == f"spie: {path} has {SEEDS} seeds per run, not 3; {cure}\n"
+    assert path.read_bytes() == whole
+
+
+def test_a_file_of_an_older_agent_is_not_added_to(spie, monkeypatch):
+    growing((0, 1))
+    monkeypatch.setattr(Quick, "version", 2)
+    assert spie("run", "quick", "--ship", "--results", "two.db")[0] == 0
+    assert shipped.find("quick").content["agents"] == {"Quick": 2}
+    assert shipped.find("quick").unfinished == ""
+
+
+def test_a_run_in_a_file_that_is_not_what_its_digest_says_is_refused(spie):
+    path = growing((0, 1))
+    whole = json.loads(path.read_text())
+    whole["content"]["runs"][0]["left"] = whole["content"]["runs"][1]["left"]
+    whole["sha256"] = json_hash(whole["content"])
+    path.write_text(json.dumps(whole))
+    code, _, err = spie("run", "quick", "--ship", "--results", "two.db")
+    assert (code, "is not what its digest says" in err) == (2, True)
+
+
+def test_only_some_runs_are_made_and_the_rest_is_missing(spie, monkeypatch):
+    path = growing((0,))
+    words = ("run", "quick", "--ship", "--results", "two.db", "--only", "riverswim", "--only", "quick-4")
+    code, _, err = spie(*words, "--only", "quick-2")
+    assert code == 0, err
+    file = shipped.find("quick")
+    assert [run["agent"] for run in file.content["runs"]] == ["quick-0", "quick-2", "quick-4"]
+    assert file.unfinished == "unfinished: 3 of 12 runs; missing: " + ", ".join(
+        f"riverswim quick-{i}" for i in (1, 3, 5, 6, 7, 8, 9, 10, 11)
+    )
+    assert "quick-4" in spie("run", "quick", "--check", "--only", "quick-4")[1]
+    whole = path.read_bytes()
+    code, _, err = spie(*words, "--only", "quick-22")
+    assert code == 2
+    assert err.startswith('spie: no task or agent of quick "quick-22"; did you mean "quick-2"? Known: quick-0, ')
+    assert path.read_bytes() == whole
+
+
+def test_a_task_without_the_agent_asked_for_is_one_clear_line(spie, monkeypatch):
+    two = [dataclasses.replace(run, env=f"task-{i}") for i, run in enumerate(runs(SEEDS)[:2])]
+    EXPERIMENTS._values["quick"] = dataclasses.replace(get_experiment("quick"), runs=lambda seeds: two)
+    code, _, err = spie("run", "quick", "--only", "task-0", "--only", "quick-1")
+    assert (code, err) == (2, "spie: no run of quick is of quick-1 and task-0; leave out one --only\n")

@@ -14,11 +14,13 @@ import pytest
 
 import spie
 from spie.agents.base import Agent, Keep
+from spie.rewards import get_reward
 from spie.runs import user_code
 from spie.runs.backends import execute
-from spie.runs.run import Run, load
+from spie.runs.run import Run, arrays_of, load, save
 from spie.runs.store import Store
-from spie.trace import Scores
+from spie.runs.user_code import load_rewards
+from spie.trace import Scores, Trajectory
 
 
 def a_run(**changes):
@@ -56,8 +58,15 @@ def test_the_id_is_of_what_determines_the_result_and_nothing_else():
 def test_every_setting_is_part_of_the_id(field):
     other = {"reward": "sr", "learned": False, "next_action": "carry", "ties": "first", "bonus_from": "previous"}
     other |= {"sparse": True, "policy": "softmax", "target": "max"}
-    of_softmax = {"inverse_temperature", "lapse"}
-    base = spie.Sarsa(policy="softmax") if field.name in of_softmax else spie.Sarsa(reward="none")
+    other |= {"count": "sr-column", "standardised": True, "potential": True}
+    needed = {
+        "inverse_temperature": {"policy": "softmax"},
+        "lapse": {"policy": "softmax"},
+        "count": {"reward": "none", "optimism": 1.0},
+        "standardised": {"reward": "count"},
+        "potential": {"reward": "count", "standardised": True},
+    }
+    base = spie.Sarsa(**needed.get(field.name, {"reward": "none"}))
     changed = dataclasses.replace(base, **{field.name: other.get(field.name, 0.25)})
     assert a_run(settings=changed).id != a_run(settings=base).id
 
@@ -120,6 +129,31 @@ def test_the_id_tells_environments_apart_by_their_tables():
     assert len(ids) == 4
 
 
+@pytest.mark.parametrize(("most", "size"), [(0, 1), (127, 1), (255, 1), (256, 2), (65_535, 2), (65_536, 4)])
+@pytest.mark.parametrize(("least", "which"), [(0, "one way"), (-1, "resets"), (-1, "lengths")])
+def test_counts_and_paths_are_stored_in_little_room_and_come_back_as_they_were(tmp_path, least, which, most, size):
+    from made_up import a_trace  # here: other tests run this file as a program of its own
+
+    states = np.array([0, 1, 2, 2], np.int32)
+    path = Trajectory(states[:-1], np.zeros(3, np.int32), states[1:], np.zeros(3), np.ones(3))
+    episodes = Trajectory(np.array([0, 4, 2], np.int32), *dataclasses.astuple(path)[1:])  # a step that begins elsewhere
+    shorter = Trajectory(*(array[:2] for array in dataclasses.astuple(path)))
+    kept = {"one way": {0: path, 7: path}, "resets": {0: path, 7: episodes}, "lengths": {0: path, 7: shorter}}[which]
+    run, made = a_run(), a_trace([[0, most, least]], paths=kept)
+    with Store(tmp_path / "r.db") as store:
+        save(store, run, made, 0.1)
+        raw, loaded = store.load(run.id)[1], load(store, run)
+    signed = size if least == 0 or most in (0, 127) else {255: 2, 256: 2, 65_535: 4, 65_536: 4}[most]
+    assert raw["first_visit"].itemsize == signed
+    found = {name: array.shape for name, array in raw.items() if name.endswith("/states")}
+    whole = {"one way": {"paths/states": (2, 1)}, "resets": {"paths/states": (2, 3)}}
+    assert found == whole.get(which, {"paths/0/states": (3,), "paths/7/states": (2,)})
+    assert [*loaded.paths] == [0, 7]
+    for name, array in arrays_of(made).items():
+        assert arrays_of(loaded)[name].dtype == array.dtype, name
+        np.testing.assert_array_equal(arrays_of(loaded)[name], array, err_msg=name)
+
+
 @pytest.mark.slow
 def test_a_stored_trace_comes_back_whole(tmp_path):
     run = a_run(task=spie.grid("of-small", task="goal"), episodes=2, keep=Keep(snapshots=(3, 9), paths=(0, 2)))
@@ -132,7 +166,13 @@ def test_a_stored_trace_comes_back_whole(tmp_path):
             np.testing.assert_array_equal(getattr(loaded, field.name), value)
     assert loaded.paths.keys() == {0, 2}
     np.testing.assert_array_equal(loaded.paths[2].states, direct.paths[2].states)
+    for name, array in arrays_of(direct).items():
+        assert (arrays_of(loaded)[name].dtype, arrays_of(loaded)[name].shape) == (array.dtype, array.shape), name
+        np.testing.assert_array_equal(arrays_of(loaded)[name], array, err_msg=name)
     assert loaded.M is None
+    with Store(tmp_path / "older.db") as store:  # of a version without curves
+        save(store, run, dataclasses.replace(direct, reward_curve=None), 1.0)
+        assert load(store, run).reward_curve is None
 
 
 @pytest.mark.slow
@@ -217,6 +257,54 @@ def test_a_long_run_reports_how_far_it_is_and_its_folder_goes_once_it_is_stored(
 
 
 @dataclass(frozen=True)
+class Picky(Agent):
+    """Stands in for an agent that fails with some numbers of steps, of itself or in a function of the user's."""
+
+    def run(self, task, steps, seeds, **_):
+        if steps == 2:
+            raise ValueError("two is too few")
+        if steps == 3:
+            get_reward("three").function(0.5)
+        if steps == 4:
+            raise Strange(1, 2)
+        return Scores(np.arange(seeds), np.full((1, seeds), float(steps)))
+
+
+class Strange(Exception):
+    """One that cannot be sent to another process."""
+
+    def __init__(self, one, two):
+        super().__init__("four")
+
+
+@pytest.mark.parametrize("on", ["serial", "processes"])
+def test_a_run_that_fails_is_told_of_once_the_others_are_stored(tmp_path, on):
+    runs = [Run("swim", "picky", Picky(), spie.riverswim(), steps, 2) for steps in (1, 2, 5, 6)]
+    with Store(tmp_path / "r.db") as store:
+        with pytest.raises(ValueError, match=r"^1 of 4 runs failed, 3 are stored: swim picky: two is too few$"):
+            list(execute(runs, store, on))
+        assert [run.steps for run in runs if run.id in store] == [1, 5, 6]
+        with pytest.raises(ValueError, match=r"^two is too few$"):  # alone, in its own words
+            list(execute(runs, store, on))
+
+
+@pytest.mark.parametrize("on", ["serial", "processes"])
+def test_a_run_that_fails_in_a_users_file_or_strangely_is_told_of_too(tmp_path, on):
+    file = tmp_path / "three.py"
+    file.write_text("import spie\n@spie.reward('three')\ndef three(M_next):\n    return 1 / 0\n")
+    load_rewards(file)
+    of = {steps: Run("swim", "picky", Picky(), spie.riverswim(), steps, 2) for steps in (1, 3, 4, 5)}
+    place = f"{file}: line 4, ZeroDivisionError: division by zero"
+    with Store(tmp_path / "r.db") as store:
+        with pytest.raises(ValueError, match=f"^1 of 2 runs failed, 1 are stored: swim picky: {place}$"):
+            list(execute([of[3], of[1]], store, on))
+        with pytest.raises((RuntimeError, Strange), match="four") as error:
+            list(execute([of[4], of[5]], store, on))
+        assert "1 of 2 runs failed, 1 are stored: swim picky" in error.value.__notes__
+        assert [steps for steps, run in of.items() if run.id in store] == [1, 5]
+
+
+@dataclass(frozen=True)
 class Endless(Agent):
     """Stands in for an agent that works for ever, and shows that it does: its file is always new."""
 
@@ -268,7 +356,7 @@ if __name__ == "__main__":
         os.killpg(process.pid, signal.SIGKILL)
         raise
     if how == "error":
-        assert "ValueError: it fails" in errors
+        assert "OSError: it fails" in errors
 
     def quiet():
         before = times()
@@ -313,19 +401,20 @@ def test_a_command_that_is_told_to_stop_says_so_and_keeps_what_is_stored(tmp_pat
         process.kill()
         process.communicate()
     by = "" if name == "SIGINT" else f" by {name}"
-    assert errors.splitlines()[-1] == f"stopped{by}; what is stored stays, run again to continue"
+    again = f"spie run table1 --seeds 5000 --on {on} --results {tmp_path / 'r.db'}"
+    assert errors.splitlines()[-1] == f"stopped{by}; what is stored stays, continue with: {again}"
     assert process.returncode == code
     assert stored()
 
 
 @dataclass(frozen=True)
 class Failing(Endless):
-    """As soon as another one is at work."""
+    """As soon as another one is at work, because the machine does."""
 
     def run(self, task, steps, seeds, **_):
         while not list(Path(self.folder).glob("worker-*")):
             time.sleep(0.01)
-        raise ValueError("it fails")
+        raise OSError("it fails")
 
 
 def within_a_minute(holds):

@@ -86,7 +86,7 @@ def test_a_sweep_varies_what_makes_a_difference(agent, settings):
         (("alhpa", (0.1,)), 'no setting of Sarsa "alhpa"; did you mean "alpha"'),
         (("alpha", ()), "alpha has no values; give some, as in alpha=0.1,0.5"),
         (("alpha", (0.1, 2.0)), r"alpha must lie in \[0, 1\], not 2.0"),
-        (("alpha", ("fast",)), "alpha cannot be 'fast'"),
+        (("alpha", ("fast",)), "alpha must be a number in .0, 1., not fast"),
         (("reward", ("sr_r",)), 'no intrinsic reward "sr_r"'),
     ],
 )

@@ -1,4 +1,5 @@
 import csv
+import dataclasses
 import os
 import signal
 import subprocess
@@ -41,6 +42,7 @@ def results(tmp_path, monkeypatch):
         ("optimistic", 6 * 6 * 3),
         ("count", 6 * 6 * 3),
         ("random", 1),
+        ("planner", 3**4),  # three values of each setting that it says may be tuned
     ],
 )
 def test_without_values_the_grid_is_the_papers_and_controls_get_the_same_kind(agent, n):
@@ -227,7 +229,7 @@ def test_the_command_prints_the_best_and_writes_the_whole_table(command, tmp_pat
     code, out, err = command(*words.split())
     assert code == 0
     title, _, *rows = out.strip().splitlines()
-    assert title.strip() == "riverswim, sarsa: total reward"
+    assert title.strip() == "riverswim, sarsa: total reward (more is better); alpha varies"
     assert len(rows) == 1
     assert "3 settings x 3 seeds, at most 1 s" in err
     with open("all.csv", newline="") as file:
@@ -246,16 +248,16 @@ def test_the_command_prints_the_best_and_writes_the_whole_table(command, tmp_pat
         ("riverswim --agent sarsa-srr alhpa=.1", 'no setting of Sarsa "alhpa"; did you mean "alpha"'),
         ("riverswim --agent sarsa eta=.1,.5", "sarsa has no use for eta; it uses alpha, epsilon"),
         ("riverswim alpha=", "alpha has no values"),
-        ("riverswim alpha", '"alpha" is no setting; settings are key=value, such as alpha=0.1,0.5'),
+        ("riverswim alpha", '"alpha" is not a setting; settings are key=value, such as alpha=0.1,0.5'),
         ("riverswim alpha=.1 alpha=.2", "alpha is given twice"),
-        ("riverswim alpha=high", "alpha cannot be 'high'"),
+        ("riverswim alpha=high", "alpha must be a number in [0, 1], not high"),
         ("riverswim alpha=7", "alpha must lie in [0, 1], not 7"),
         ("riverswim --agent constnat", 'no agent "constnat"; did you mean "constant"'),
         ("table1 --agent sarsa-sr-fixed", 'no agent in table1 "sarsa-sr-fixed"'),
         ("figure5", "figure5 has no settings to vary"),
         ("rivrswim", 'no experiment, task, map or file "rivrswim"; did you mean "riverswim"'),
         ("riverswim --seeds 0", "seeds must lie between 1 and 1,000,000, not 0"),
-        ("riverswim --budget soon", '"soon" is no time; write it as 90s, 10m or 2h'),
+        ("riverswim --budget soon", '"soon" is not a time; write it as 90s, 10m or 2h'),
         ("riverswim --agent sarsa-sr-pr --seeds 90000", "97,200 settings x 90,000 seeds take about"),
         ("riverswim --rewards nowhere.py", "nowhere.py"),
         ("riverswim alpha=.1 --on ray --address 127.0.0.1:1", "no Ray cluster at 127.0.0.1:1"),
@@ -275,3 +277,51 @@ def test_an_absurd_grid_is_run_by_those_who_mean_it(results, monkeypatch):
     with pytest.raises(ValueError, match=r"3 settings x 4 seeds take about .* or --yes if you mean it"):
         sweep("riverswim", "sarsa", alpha=ALPHAS, **FEW)
     assert len(sweep("riverswim", "sarsa", alpha=ALPHAS, **FEW, yes=True)["mean"]) == 3
+
+
+def test_settings_that_cannot_differ_are_one():
+    values = {"reward": ("none", "count", "sr-r"), "eta": (0.1, 0.25), "beta": (1, 2), "alpha": (0.1, 0.5)}
+    (search,) = searches("riverswim", ["sarsa-srr"], values)
+    assert [len(grid) for grid in search.grids] == [
+        2,
+        4,
+        8,
+    ]  # no bonus has no beta and eta, count no eta
+    np.testing.assert_array_equal(search.columns["reward"], ["none"] * 2 + ["count"] * 4 + ["sr-r"] * 8)
+    assert np.isnan(search.columns["eta"][:6]).all()
+    assert np.isnan(search.columns["beta"][:2]).all()
+    (explored,) = searches("of-small", ["sarsa-srr"], {"beta": (2, 4), "alpha": (0.1, 0.5)})
+    assert (len(explored), explored.grids[0].base.beta) == (2, 2)
+    assert explored.note == "of-small pays nothing, so that all values of beta are the same: beta=2 was run"
+    one = explored.grids[0].base
+    assert one.is_scale_free(explored.task)
+    assert not dataclasses.replace(one, q0=1.0).is_scale_free(explored.task)
+    assert not one.is_scale_free(spie.riverswim())
+    assert len(searches("of-small", ["sarsa-srr"], {"beta": (2, -4)})[0]) == 2  # the sign does make a difference
+    assert len(searches("of-small", ["sarsa-srr"], {"beta": (2, 4), "policy": ("softmax",)})[0]) == 2
+
+
+@pytest.mark.slow
+def test_the_users_own_reward_is_shown_however_it_did(spie, tmp_path):
+    own = "import spie\n@spie.reward('mine')\ndef mine(visits_next):\n    return visits_next\n"
+    (tmp_path / "mine.py").write_text(own)
+    words = ("reward=none,count,mine", "--rewards", "mine.py", "--steps", 200, "--seeds", 4, "--confirm", 6)
+    code, out, err = spie("sweep", "riverswim", *words, "--top", 1, "-o", "all.csv")
+    assert code == 0, err
+    rows = [line.split() for line in out.splitlines()[2:]]
+    assert [row[0] for row in rows][1:] == ["mine"]
+    assert rows[0][0] in ("none", "count")
+    assert all(row[-2] != "-" for row in rows)  # both are confirmed
+    assert "reward varies" in out
+
+
+@pytest.mark.slow
+def test_a_sweep_honours_the_goal_of_a_map(spie):
+    words = ("alpha=0.1,0.5", "--steps", 200, "--seeds", 2, "--confirm", 3)
+    code, out, err = spie("sweep", "S..#\n...G", *words, "--task", "goal")
+    assert code == 0, err
+    assert "total reward (more is better)" in " ".join(out.split())
+    code, _, err = spie("sweep", "S..#\n...G", *words)
+    assert "goals or ends G of the map are ignored: all of it is explored; --task goal seeks them" in err
+    code, _, err = spie("sweep", "table1", *words, "--task", "goal")
+    assert (code, "leave out --task" in err) == (2, True)

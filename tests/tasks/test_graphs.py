@@ -98,6 +98,9 @@ def test_an_end_may_lead_nowhere() -> None:
          "graph: the matrix joins 0 to 1 one way only; say directed=True"),
         (nx.DiGraph([(0, 1)]), {"directed": False}, "graph: this NetworkX graph is directed; convert it there"),
         ("nowhere.csv", {}, 'graph: no file "nowhere.csv"'),
+        (5, {}, "graph: 5 is no graph; give pairs of nodes, a CSV file, a matrix or a NetworkX graph"),
+        ([1, 2], {}, "graph: edge 1 has 1 entries; give two nodes, and a weight if you like"),
+        ([("a", 1), (1, "1")], {}, 'graph: two nodes are called "1", one as text; call them all by text or all by'),
     ],
 )  # fmt: skip
 def test_a_bad_graph_is_one_clear_line(edges: object, options: dict[str, object], message: str) -> None:
@@ -106,17 +109,32 @@ def test_a_bad_graph_is_one_clear_line(edges: object, options: dict[str, object]
     assert "\n" not in str(error.value)
 
 
-def test_a_graph_of_a_million_nodes_is_an_mdp_without_a_picture_and_a_hub_is_refused() -> None:
-    n = 10**6
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    for content in (b"\xff\xfea,b\n", b"a,b\0\n"):
+        (tmp_path / "g.csv").write_bytes(content)
+        with refused(f"graph: {tmp_path / 'g.csv'} is not a text file; give a CSV file in UTF-8, two nodes per row"):
+            spie.graph(tmp_path / "g.csv")
+
+
+def test_a_large_graph_is_an_mdp_without_a_picture_and_a_hub_is_refused() -> None:
+    n = 10**5  # a ring of 10^6 nodes, built by hand once, took 3.3 s
     s = np.arange(n)
     ring = coo_array((np.ones(2 * n), (np.append(s, (s + 1) % n), np.append((s + 1) % n, s))), shape=(n, n))
     mdp = spie.graph(ring, start=0)
     assert mdp.n_states == n
-    with refused("1,000,000 nodes are too many to be placed by their links (at most 2,000); give them positions"):
+    with refused("100,000 nodes are too many to be placed by their links (at most 2,000); give them positions"):
         _ = mdp.layout
     hub = coo_array((np.ones(2 * n - 2), (np.append(s[1:], 0 * s[1:]), np.append(0 * s[1:], s[1:]))), shape=(n, n))
-    with refused("graph: 1,000,000 nodes with up to 999,999 neighbours need 40,000 GB of tables; an MDP holds"):
+    with refused("graph: 100,000 nodes with up to 99,999 neighbours need 400 GB of tables; an MDP holds"):
         spie.graph(hub)
+
+
+def test_a_long_track_with_an_end_is_checked_in_a_moment() -> None:
+    n = 10**5  # an end that is as far away: walked back node by node, and not edge list by edge list
+    track = coo_array((np.ones(n - 1), (np.arange(n - 1), np.arange(1, n))), shape=(n, n))
+    assert spie.graph(track, start=0, rewards={n - 1: 1.0}).terminal[0, -1]
+    with refused('graph: no end can be reached from node "4"'):
+        spie.graph([(0, 1), (1, 2), (1, 3), (3, 4), (4, 3)], directed=True, start=[0, 4], rewards={2: 1.0})
 
 
 def test_nodes_that_are_few_moves_apart_lie_close() -> None:
@@ -232,14 +250,14 @@ def test_the_mazes_are_tasks_by_name_and_draw_themselves(name: str) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: spie.tree(0), "tree: depth is 0; give 1 to 14"),
+        (lambda: spie.tree(0), "tree: depth must be a whole number of at least 1 and at most 14, not 0"),
         (lambda: spie.tree(3, rewards={"99": 1}), 'tree: no node "99"; there are 15, such as "1"'),
-        (lambda: spie.hexgrid(1, 1), "hexgrid: 1 x 1 is no board; give at least two cells"),
+        (lambda: spie.hexgrid(1, 1), "hexgrid: 1 x 1 is not a board; give at least two cells"),
         (lambda: spie.hexgrid(2, 2, holes=["9,9"]), 'hexgrid: no cell "9,9" to leave out'),
         (lambda: spie.hexgrid(1, 3, holes=["0,1"]), "hexgrid: nothing to do at 0,0, between holes"),
-        (lambda: spie.t_maze(stem=0), "t-maze: stem is 0; give 1 or more cells"),
+        (lambda: spie.t_maze(stem=0), "t-maze: stem must be a whole number of at least 1 and at most 2,000, not 0"),
         (lambda: spie.t_maze(rewards={"z": 1}), 'map: rewards name an end "z", but the map has a, b'),
-        (lambda: spie.linear_track(1), "linear-track: length is 1; give 2 or more cells"),
+        (lambda: spie.linear_track(1), "linear-track: length must be a whole number of at least 2 and"),
         (lambda: spie.tartarus(goal="x"), 'tartarus: goal is "x"; give row,column, such as 3,3'),
         (lambda: spie.tartarus(holes=100), "tartarus: 100 holes in 10 x 10 cells; leave at least two cells"),
     ],

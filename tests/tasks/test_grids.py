@@ -312,8 +312,8 @@ def test_a_maze_of_a_hundred_thousand_cells_becomes_an_mdp() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((2, 9), "maze: 2 x 9 has no room for a corridor; give at least 3 rows and 3 columns"),
-        ((9, 9, 0, 1.5), "maze: loops is 1.5; give a share between 0 and 1"),
+        ((2, 9), "maze: rows must be a whole number of at least 3, not 2"),
+        ((9, 9, 0, 1.5), "maze: loops must lie in [0, 1], not 1.5"),
     ],
 )
 def test_a_bad_maze_is_refused(arguments: tuple[int, int], message: str) -> None:

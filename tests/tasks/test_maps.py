@@ -141,7 +141,7 @@ def test_a_bad_board_is_refused_with_its_place(text: str, message: str) -> None:
     [
         ("a.S", {"rewards": {"b": 1}}, 'map: rewards name an end "b", but the map has a'),
         ("..S", {"rewards": {"a": 1}}, 'map: rewards name an end "a", but the map has no ends a-h'),
-        ("a.S", {"rewards": {"a": np.nan}}, "map: the reward of end a is nan; give a finite number"),
+        ("a.S", {"rewards": {"a": np.nan}}, 'grid: the reward of end "a" is nan; give a finite number'),
         ("a.S", {"task": "trials"},
          'map: task "trials" needs the rewards of its ends, such as {"a": 1}; the map has a'),
         ("a.SG", {"task": "goal", "rewards": {"a": 1}}, 'map: rewards are for task "trials", not "goal"'),
@@ -182,6 +182,7 @@ def test_random_boards_come_back_from_their_text(edges: bool) -> None:
     random, done, tried = np.random.default_rng(int(edges)), 0, 0
     while done < BOARDS:
         tried += 1
+        assert tried < 4 * BOARDS
         text, options = random_board(random, edges)
         try:
             mdp = grid(text + "\n", **options)
@@ -196,7 +197,6 @@ def test_random_boards_come_back_from_their_text(edges: bool) -> None:
             assert_array_equal(again.layout.walls, mdp.layout.walls)
             assert_array_equal(again.layout.arrows, mdp.layout.arrows)
             assert write_map(again, notation)[0] == written
-    assert tried < 4 * done
 
 
 @pytest.mark.parametrize("task", ["explore", "goal", "moving-goal"])

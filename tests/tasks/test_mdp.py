@@ -120,7 +120,7 @@ def test_arrays_are_copies_that_nobody_can_change() -> None:
         ({"available": [True, True]}, "available has shape [2], not [2, 2]"),
         ({"available": [[True, True], [False, False]]}, "state 1 has no available action"),
         ({"available": [[True, False], [True, True]]}, "P[0, 1] sums to 1, but action 1 is not available in state 0"),
-        ({"episodes_per_phase": -1}, "episodes_per_phase is -1; give 0 (never) or more"),
+        ({"episodes_per_phase": -1}, "episodes_per_phase (0: never) must be a whole number of at least 0, not -1"),
         ({"labels": ("a",)}, "1 labels for 2 states"),
         ({"cells": [(0, 0), (0, 1)]}, "cells and shape come together"),
         ({"cells": [(0, 0), (0, 2)], "shape": (1, 2)}, "cell (0, 2) of state 1 is outside the (1, 2) grid"),

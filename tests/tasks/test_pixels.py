@@ -205,7 +205,7 @@ def test_a_copy_behaves_the_same_alone_and_among_others():
     [
         (lambda: make_pixels("four-room"), 'no map or file "four-room"; did you mean "four-rooms"'),
         (lambda: make_pixels("deep-sea-x"), "deep-sea-N"),
-        (lambda: make_pixels("deep-sea-0"), "depth is 0"),
+        (lambda: make_pixels("deep-sea-0"), "depth must be a whole number of at least 1"),
         (lambda: make_pixels("of-small", n=0), "n = 1 or more"),
         (lambda: make_pixels("of-small", n=2, seed=[1]), "1 seeds for 2 environments"),
         (lambda: make_pixels("of-small", max_steps=0), "max_steps is 0"),

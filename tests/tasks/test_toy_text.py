@@ -49,7 +49,7 @@ def test_one_way_passages_cut_no_state_off():
     [
         (lambda: spie.task("frozen-lake", size="9x9"), 'no size of frozen-lake "9x9"'),
         (lambda: random_maze(9, one_way=2), "one_way is 2; give a share between 0 and 1"),
-        (lambda: random_maze(2), "no room for a corridor"),
+        (lambda: random_maze(2), "rows must be a whole number of at least 3"),
     ],
 )
 def test_bad_options_get_one_clear_line(make, said):

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from spie.agents.base import Agent, Keep, Range, Replay, Resources, Seeds, Session, check_options, refuse
+from spie.agents.base import Agent, Range, Request, Resources
 from spie.agents.dqn.cost import memory_for
 from spie.agents.dqn.settings import VERSION, DQNSettings, check_steps, own_bonus
-from spie.engine.lanes import seed_array
 from spie.rewards import reward_names
 from spie.tasks.base import ImageTask, Kind, check_kind
 from spie.trace import Trace
@@ -22,13 +21,15 @@ AGENTS: dict[str, dict[str, Any]] = {
     "dqn-sf-pf": {"bonus": "sf-pf"},
     "dqn-constant": {"bonus": "constant"},
     "dqn-count": {"bonus": "count"},
+    "dqn-novelty": {"bonus": "novelty"},
+    "dqn-sp-novelty": {"bonus": "sp-novelty"},
 }
 # Of one seed, on one core; "small" among 20.
 SECONDS_PER_STEP = {"paper": 0.13, "nature": 0.02, "small": 5e-4, "minatar": 1e-3}
 
 
 @dataclass(frozen=True, kw_only=True)
-class DQN(DQNSettings, Agent):
+class DQN(DQNSettings, Agent[Trace]):
     """The deep agent: DQN, DQN-MMC, RND, DQN-SR (bonus "sf"), DQN-SF-PF and controls are settings of it."""
 
     kind: ClassVar[Kind] = "images"
@@ -82,29 +83,21 @@ class DQN(DQNSettings, Agent):
         """What `spie train` runs on: small matrices gain nothing from a second thread."""
         return 1 if self.network == "small" else os.cpu_count() or 1
 
-    def run(
-        self,
-        task: ImageTask,
-        steps: int,
-        seeds: Seeds = 1,
-        *,
-        episodes: int | None = None,
-        keep: Keep = Keep(),
-        replay: Replay | None = None,
-        session: Session = Session(),
-    ) -> Trace:
+    def require(self) -> None:
+        need_torch()
+
+    def execute(self, request: Request) -> Trace:
         """Train each seed for `steps` steps: `spie.agent("dqn-sf-pf").run(spie.task("Freeway"), 10_000)`.
 
         Small networks train side by side, larger ones one after the other. With a folder in the session, a single seed
         leaves its checkpoints, episodes and curves there, for `spie resume`, `evaluate` and `play`; several seeds of a
         larger network have a folder each in it until they are done. Either goes on where it was stopped.
         """
+        task, steps, session = request.task, request.steps, request.session
         check_kind(task, "images", "DQN")
-        check_options(keep, replay, session)
-        kept = {f"keep.{name}": value for name, value in vars(keep).items()}
-        refuse("DQN", episodes=episodes, replay=replay is not None, **kept)
+        request.refuse("DQN", "episodes", "replay", "keep.matrices", "keep.snapshots", "keep.paths")
         check_steps(steps)
-        lanes = seed_array(seeds).tolist()
+        lanes = request.seed_array.tolist()
         need_torch()
         from spie.agents.dqn.session import run_seeds
 

@@ -1,6 +1,6 @@
 """Intrinsic rewards of the deep agent: a bonus is an object that is computed from a transition, and may learn from one.
 
-Axes: L lanes (one a seed), B batch or environments. A user's `@spie.reward` on features is such an object as well,
+Axes: L lanes (one per seed), B batch or environments. A user's `@spie.reward` on features is such an object as well,
 `FeatureReward`; a bonus that needs more, as a network of its own, inherits from `DeepBonus`.
 """
 
@@ -33,7 +33,7 @@ class Surroundings:
 
     settings: DQNSettings
     shape: tuple[int, int]  # of a frame
-    seeds: Sequence[int]  # one a lane, for all that the bonus draws
+    seeds: Sequence[int]  # one per lane, for all that the bonus draws
     device: str
     tiled: bool  # frames come tile by tile (`networks.tiles`) where an `Encoder` of these lanes reads them so
 
@@ -49,6 +49,7 @@ class Transition:
     psi: Tensor | None = None  # [L, B, D] psi(s), or psi(s, a) where the settings say so
     xi_next: Tensor | None = None  # [L, B, D] xi(s')
     visits_next: NDArray[np.int64] | None = None  # [L, B] times in the true s' so far, this arrival included
+    novelty_next: NDArray[np.float64] | None = None  # [L, B] e of the newest frame of s' (outlook.py), 0 ... 1
 
 
 class DeepBonus:
@@ -68,7 +69,7 @@ class DeepBonus:
         """Steps that were just taken, after `compute`: for statistics of what comes in."""
 
     def learn(self, transition: Transition) -> dict[str, NDArray[Any]]:
-        """Learn from the batch of an update; losses to report, by name, one number a lane [L]."""
+        """Learn from the batch of an update; losses to report, by name, one number per lane [L]."""
         return {}
 
     def state(self) -> dict[str, Tensor]:
@@ -131,6 +132,19 @@ class FeatureReward(DeepBonus):
             return np.asarray(values)
         lengths = torch.linalg.vector_norm(values.float(), NORMS[self.norm], dim=-1).clamp_min(FLOOR)
         return np.asarray(lengths.cpu().numpy())
+
+
+# -- Novelty
+
+
+class Novelty(DeepBonus):
+    """How new the newest frame is, an elliptical pseudo-count; known as "novelty", with a potential "sp-novelty"."""
+
+    uses = ("novelty_next",)
+
+    def compute(self, transition: Transition) -> NDArray[np.float64]:
+        assert transition.novelty_next is not None
+        return transition.novelty_next
 
 
 # -- Random network distillation

@@ -12,6 +12,7 @@ from spie.agents.dqn.hardware import check_bf16, device_of, keep_memory
 from spie.agents.dqn.learner import Learner
 from spie.agents.dqn.networks import Network, NetworkOptions, architecture
 from spie.agents.dqn.optimisers import Adam, RMSprop
+from spie.agents.dqn.outlook import FrozenFeatures, LaneMatrices, Outlook
 from spie.agents.dqn.parts import Parts
 from spie.agents.dqn.replay import FrameReplay
 from spie.agents.dqn.settings import DQNSettings
@@ -40,7 +41,8 @@ def build(
     if settings.precision == "bf16" and device == "cpu":
         check_bf16()
     words = [np.random.SeedSequence(seed).generate_state(3, np.uint64) >> np.uint64(1) for seed in seeds]
-    bonus = make_bonus(Surroundings(settings, shape, [int(word[2]) for word in words], device, tiled=True))
+    surroundings = Surroundings(settings, shape, [int(word[2]) for word in words], device, tiled=True)
+    bonus = make_bonus(surroundings)
     uses = () if bonus is None else bonus.uses
     heads = [head for head, use in (("psi", "psi"), ("xi", "xi_next")) if use in uses]
     online, target = (_network(settings, env, shape, heads, words).to(device) for _ in range(2))
@@ -59,12 +61,20 @@ def build(
         rngs=[np.random.default_rng(int(word[0])) for word in words],
         device=device,
         frame_skip=frame_skip,
+        outlook=_outlook(surroundings, envs) if settings.potential or "novelty_next" in uses else None,
     )
     learner = Learner(settings, parts, steps)
     of_envs = [int(np.random.SeedSequence([seed, i]).generate_state(1)[0]) for seed in seeds for i in range(envs)]
     frames, info = env.reset(seed=of_envs)
     learner.begin(frames, info, np.ones(env.num_envs, np.bool_))
     return learner
+
+
+def _outlook(around: Surroundings, envs: int) -> Outlook:
+    s, lanes = around.settings, len(around.seeds)
+    seeds = [seed ^ 1 for seed in around.seeds]  # another draw than that of a bonus
+    features = FrozenFeatures(around.shape, s.network, s.novelty_features, seeds, around.device, around.tiled)
+    return Outlook(features, LaneMatrices(lanes, s.novelty_features, s.potential_gamma, around.device), envs)
 
 
 def _network(

@@ -12,7 +12,6 @@ for pickle, a version that is not ours all raise `CheckpointError` with one line
 
 import hashlib
 import json
-import os
 import re
 import shutil
 from collections.abc import Sequence
@@ -24,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spie.agents.dqn.folder import check_hash
-from spie.files import json_hash, sync_folder
+from spie.files import json_hash, sync_folder, to_disk
 
 FORMAT = 1
 KEPT = 2
@@ -67,7 +66,7 @@ def save(folder: Path, step: int, checkpoint: Checkpoint, frames: Path) -> Path:
     for i, (name, array) in enumerate(checkpoint.arrays.items()):
         with open(aside / f"{i}.npy", "xb") as file:
             np.save(file, array, allow_pickle=False)
-            _to_disk(file)
+            to_disk(file)
         names[f"{i}.npy"] = name
         files[f"{i}.npy"] = _describe(aside / f"{i}.npy")
     manifest = {"format": FORMAT, "files": files, "arrays": names, "values": checkpoint.values}
@@ -147,15 +146,10 @@ def _segments(path: Path) -> Sequence[str]:
 def _write(path: Path, data: bytes) -> dict[str, Any]:
     with open(path, "wb") as file:
         file.write(data)
-        _to_disk(file)
+        to_disk(file)
     return {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
 def _describe(path: Path) -> dict[str, Any]:
     with open(path, "rb") as file:
         return {"size": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
-
-
-def _to_disk(file: Any) -> None:
-    file.flush()
-    os.fsync(file.fileno())

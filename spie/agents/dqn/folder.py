@@ -1,7 +1,7 @@
 """The folder of a training run: what it says of itself, and that one process at a time works in it.
 
 run.json       task, settings, steps, seed: all that determines the run
-monitor.csv    one line an episode: reward, length, step; it has no clock, so a resumed run writes the same bytes
+monitor.csv    one line per episode: reward, length, step; it has no clock, so a resumed run writes the same bytes
 checkpoints/   the last two (checkpoint.py)
 frames/        the replay's frames, which checkpoints share
 tensorboard/   the curves
@@ -81,7 +81,7 @@ def read_run(folder: Path) -> FolderSpec:
     except _OtherFormat as error:
         raise ValueError(str(error)) from None
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
-        raise ValueError(f"{path} cannot be read ({error}); start the run anew with spie train") from error
+        raise ValueError(f"{path} cannot be read ({error}); start the run again with spie train") from error
 
 
 def refuse_links(folder: Path) -> None:
@@ -108,7 +108,7 @@ def check_version(folder: Path, spec: FolderSpec) -> None:
     if spec.version != VERSION:
         older = " (before equation 15 was mended)" if spec.version < 4 else ""
         line = f"{folder} was made by version {spec.version} of the deep agent{older}, ours is {VERSION}"
-        raise ValueError(f"{line}; it cannot go on: start anew with spie train and another --out")
+        raise ValueError(f"{line}; it cannot go on: start again with spie train and another --out")
 
 
 class _OtherFormat(Exception):
@@ -134,7 +134,7 @@ def task_of(spec: FolderSpec, folder: Path, given: ImageTask | None = None) -> I
         given = registry.task(name, "images", **options)
     if given.digest != spec.digest:
         name = spec.task if spec.recipe is None or "\n" in spec.recipe[0] else spec.recipe[0]
-        raise ValueError(f"{name} has changed since {folder} began; bring it back, or start anew with spie train")
+        raise ValueError(f"{name} has changed since {folder} began; bring it back, or start again with spie train")
     return given
 
 

@@ -26,6 +26,8 @@ def device_of(name: str) -> str:
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
+        if torch.device(name).type not in ("cpu", "cuda", "mps", "xpu"):
+            raise RuntimeError("nothing can be computed there")
         torch.empty(0, device=name)
     except (RuntimeError, AssertionError, TypeError) as error:
         why = str(error).partition("\n")[0].partition(". ")[0]
@@ -35,7 +37,7 @@ def device_of(name: str) -> str:
 
 @functools.cache
 def keep_memory() -> None:
-    """Have the C library keep what torch gives back: to get it anew, zeroed page by page, is a tenth of an update."""
+    """Have the C library keep what torch gives back: to get it again, zeroed page by page, is a tenth of an update."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):  # not glibc

@@ -1,12 +1,11 @@
 """DQN-SF-PF: update, act and loop, made of parts that `build` puts together. The losses are in losses.py.
 
-Axes: L lanes (one a seed), B batch, D features. `online` and `target` are theta and theta^-. Lanes never touch.
+Axes: L lanes (one per seed), B batch, D features. `online` and `target` are theta and theta^-. Lanes never touch.
 """
 
 import math
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -16,43 +15,40 @@ from torch import Tensor
 
 from spie.agents.dqn import losses
 from spie.agents.dqn.batch import UpdateBatch
-from spie.agents.dqn.bonuses import DeepBonus, Transition
+from spie.agents.dqn.bonuses import Transition
 from spie.agents.dqn.networks import tiles
 from spie.agents.dqn.parts import Episode, Parts
+from spie.agents.dqn.paying import OF_TARGET, Paying
 from spie.agents.dqn.settings import LOSSES, DQNSettings
 from spie.tasks import vector
 
 TENTHS = 10  # of a run, by which the size of the losses is kept
-_OF_TARGET = {"phi", "phi_next", "psi", "xi_next"}  # what theta^- computes of a transition
 
 
-class Learner:
+class Learner(Paying):
     """The agent on some seeds, side by side, with all that changes while it learns."""
 
     def __init__(self, settings: DQNSettings, parts: Parts, steps: int) -> None:
         """steps: of each lane. The environment is reset by `begin`."""
-        self.settings, self.steps = settings, steps
-        self.env, self.online, self.target, self.optimiser = parts.env, parts.online, parts.target, parts.optimiser
-        self.bonus, self.scale, self.replays, self.rngs = parts.bonus, parts.scale, parts.replays, parts.rngs
-        self.device, self.frame_skip = parts.device, parts.frame_skip
+        super().__init__(settings, parts)
+        self.env, self.online, self.optimiser, self.steps = parts.env, parts.online, parts.optimiser, steps
+        self.replays, self.rngs, self.frame_skip = parts.replays, parts.rngs, parts.frame_skip
         self.lanes = len(self.replays)
         self.envs = self.env.num_envs // self.lanes
         self.actions = int(self.env.single_action_space.n)
         self.env_is_saved = vector.can_be_saved(self.env)
         self.n_states = vector.true_states(self.env)  # 0: true states are not known
-        self.uses = frozenset(() if self.bonus is None else self.bonus.uses)
-        self.bonus_learns = self.bonus is not None and type(self.bonus).learn is not DeepBonus.learn
         if "visits_next" in self.uses and not self.n_states:
             need = "needs an env that tells its true states (info['state'], n_states)"
             raise ValueError(f"bonus {settings.bonus} {need}; this has none")
         shape = (self.lanes, self.envs)
         self.visits = np.zeros((self.lanes, self.n_states), np.int64)
         self.first_visit = np.full((self.lanes, self.n_states), -1, np.int64)
-        self.step = 0  # of each lane; one of every environment of a lane at a time
+        self.step = 0
         self.updates = 0
         self.stacks = np.zeros((*shape, settings.stack, *self.replays[0].shape), np.uint8)
         self.starts = np.zeros_like(self.stacks)  # the first states of these episodes
-        self.phi: Tensor | None = None  # phi(s; theta^-) of the current states, where the bonus needs it
+        self.phi = None
         self.reward = np.zeros(shape)  # of the episodes so far
         self.length = np.zeros(shape, np.int64)
         self.total_bonus = np.zeros(self.lanes)  # raw, of all steps that were paid one
@@ -63,27 +59,19 @@ class Learner:
 
     # -- update
 
-    def precision(self) -> AbstractContextManager[Any]:
-        """What the networks compute in."""
-        enabled = self.settings.precision == "bf16"
-        return torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=enabled)
-
-    def images(self, frames: NDArray[np.uint8]) -> Tensor:
-        """Frames in 0 ... 1."""
-        return torch.from_numpy(frames).to(self.device).float().mul_(1 / 255)
-
-    def _sampled(self, finished: bool) -> UpdateBatch:
+    def _sampled(self, finished: bool, draws: int = 1) -> UpdateBatch:
         """A batch of every lane."""
         batches = [
-            replay.sample(self.settings.batch, rng, finished=finished)
+            replay.sample(self.settings.batch, rng, finished=finished, draws=draws)
             for replay, rng in zip(self.replays, self.rngs, strict=True)
         ]
-        return UpdateBatch(batches, self.images(np.stack([batch.frames for batch in batches])), self.device)
+        frames = self.images(np.stack([batch.frames for batch in batches]))
+        return UpdateBatch(batches, frames, self.device, self.replays)
 
     def update(self) -> None:
         """One step of the optimiser on a batch, theta; then theta^- where it follows at every update."""
         cfg, online, target = self.settings, self.online, self.target
-        batch = self._sampled(finished=cfg.mmc > 0)
+        batch = self._sampled(finished=cfg.mmc > 0, draws=cfg.draws)
         s, s_next, a, discount = batch.s, batch.s_next, batch["action"], batch["discount"]
 
         # theta^-: one pass over s and s' together
@@ -93,17 +81,20 @@ class Learner:
             else:
                 phi_target, phi_next = None, target.phi(s_next)
             q_next = target.values(phi_next)
-        seen, r = None, batch["total"]
+        seen, r, value = None, batch["total"], batch["value"]
+        novelty, u, u_next = self.looked_at(batch)
         if self.bonus is not None and (self.bonus_learns or cfg.bonus_at == "sampling"):
-            seen = self._transition(a, phi_target, phi_next, s_next[:, :, -1], batch.array("state"))
+            seen = self.transition(a, phi_target, phi_next, s_next[:, :, -1], batch.array("state"), novelty)
         if seen is not None and cfg.bonus_at == "sampling":
-            r = self._paid_now(batch.array("reward"), seen)
+            r = self.paid_now(batch, seen)
+        if u is not None and u_next is not None:  # shaped: values are those without potential less U(s)
+            r, value = losses.shaped(r, u, u_next, cfg.gamma, discount), value - u
 
         # theta: one pass over s, and one over s' without gradient, for the PF head alone
         with self.precision():
             phi = online.phi(s)
             q = online.values(phi).gather(2, a[:, :, None, None].expand(-1, -1, 1, q_next.shape[-1])).squeeze(2)
-            found = {"q": self._q_loss(q, q_next, r, batch)}
+            found = {"q": self._q_loss(q, q_next, (r, value), batch)}
             best = self.preferred(q_next).argmax(dim=-1)
             found |= self._head_losses(s_next, phi, a, (phi_target, phi_next), best, discount)
             if online.decoder is not None:
@@ -119,16 +110,16 @@ class Learner:
             self._learn_bonus(seen)
         self._report(found, loss, q[..., 0])
 
-    def _q_loss(self, q: Tensor, q_next: Tensor, r: Tensor, batch: UpdateBatch) -> Tensor:
-        """Eq. 17, of values q [L, B, heads] and q_next [L, B, A, heads] of theta^-."""
-        cfg, discount = self.settings, batch["discount"]
+    def _q_loss(self, q: Tensor, q_next: Tensor, paid: tuple[Tensor, Tensor], batch: UpdateBatch) -> Tensor:
+        """Eq. 17, of values q [L, B, heads] and q_next [L, B, A, heads] of theta^-; paid: by the step, and after."""
+        cfg, discount, (r, value) = self.settings, batch["discount"], paid
         huber = cfg.loss == "huber"
         if q.shape[-1] == 1:
             delta_td = losses.td_error(q[..., 0], r, q_next[..., 0], cfg.gamma, discount)
-            delta_mc = batch["value"] - q[..., 0] if cfg.mmc else delta_td
+            delta_mc = value - q[..., 0] if cfg.mmc else delta_td
             return losses.q_loss(delta_td, delta_mc, cfg.mmc, huber)
         with torch.no_grad(), self.precision():
-            q_start = self.target.values(self._look(self.starts))
+            q_start = self.target.values(self.look(self.starts))
         ahead, at_start = (_greedy(values, self.preferred(values)) for values in (q_next, q_start))
         bonus = torch.from_numpy(self.scale(batch.array("bonus")).astype(np.float32)).to(self.device)
         deltas = losses.two_head_errors(q, r, bonus, ahead, at_start, (cfg.gamma, cfg.gamma_bonus), discount)
@@ -169,11 +160,11 @@ class Learner:
         for _ in range(self.step // every - before // every):
             batch = self._sampled(finished=False)
             phi = phi_next = None
-            if self.uses & _OF_TARGET:
+            if self.uses & OF_TARGET:
                 with torch.no_grad(), self.precision():
                     phi, phi_next = self.target.phi(batch.s), self.target.phi(batch.s_next)
             frame_next = batch.s_next[:, :, -1]
-            self._learn_bonus(self._transition(batch["action"], phi, phi_next, frame_next, batch.array("state")))
+            self._learn_bonus(self.transition(batch["action"], phi, phi_next, frame_next, batch.array("state")))
 
     def _report(self, found: Mapping[str, Tensor], loss: Tensor, q: Tensor) -> None:
         """Note the losses of an update; ValueError where they are no longer finite."""
@@ -206,88 +197,6 @@ class Learner:
             else:
                 torch._foreach_lerp_(old, new, weight)
 
-    # -- bonus
-
-    def _transition(
-        self,
-        a: Tensor,
-        phi: Tensor | None,
-        phi_next: Tensor | None,
-        frame_next: Tensor | None,
-        states: NDArray[np.int64],
-    ) -> Transition:
-        """What the bonus uses of transitions [L, B]; states: the true ones that they lead to."""
-        psi = xi_next = visits = None
-        with torch.no_grad(), self.precision():
-            if "psi" in self.uses and self.target.psi is not None:
-                psi = self.target.psi(phi, a).float()
-            if "xi_next" in self.uses and self.target.xi is not None:
-                xi_next = self.target.xi(phi_next).float()
-        if "visits_next" in self.uses:
-            visits = np.maximum(np.take_along_axis(self.visits, states, axis=1), 1)
-        return Transition(a, frame_next, phi, phi_next, psi, xi_next, visits)
-
-    @property
-    def pays(self) -> bool:
-        """Whether a step that is taken now is paid a bonus: not while actions are drawn at random, by default."""
-        s = self.settings
-        return self.bonus is not None and (s.bonus_from == "start" or self.step >= s.learning_starts)
-
-    def collected_bonus(
-        self, a: NDArray[np.int64], next_stacks: NDArray[np.uint8], states: NDArray[np.int64]
-    ) -> NDArray[Any]:
-        """The raw bonus [L, n] of a step from the current states; 0 where there is none. Learns nothing."""
-        if self.bonus is None:
-            return np.zeros(a.shape)
-        return self.bonus.compute(self._arrival(a, next_stacks, states))
-
-    def _bonus_of_step(
-        self, paid: bool, a: NDArray[np.int64], next_stacks: NDArray[np.uint8], states: NDArray[np.int64]
-    ) -> NDArray[Any]:
-        """The same of a step that is learned from; what is not paid is 0."""
-        if self.bonus is None or not (paid or self.bonus.early):
-            return np.zeros(a.shape)
-        seen = self._arrival(a, next_stacks, states)
-        bonus = self.bonus.compute(seen) if paid else np.zeros(a.shape)
-        self.bonus.observe(seen)
-        return bonus
-
-    def _arrival(self, a: NDArray[np.int64], next_stacks: NDArray[np.uint8], states: NDArray[np.int64]) -> Transition:
-        """What the bonus uses of a step from the current states; phi(s') is kept for the next one."""
-        phi_next = self._look(next_stacks) if self.uses & _OF_TARGET else None
-        frame_next = self.images(next_stacks[:, :, -1]) if "frame_next" in self.uses else None
-        action = torch.from_numpy(a).to(self.device)
-        seen = self._transition(action, self.phi, phi_next, frame_next, states)
-        self.phi = phi_next
-        return seen
-
-    def _paid_now(self, reward: NDArray[Any], seen: Transition) -> Tensor:
-        """Rewards of a batch with the bonus as it is now, not as it was when they were collected."""
-        assert self.bonus is not None
-        bonus = self.bonus.compute(seen)
-        if not self._observes:
-            self.scale.observe(bonus)
-        return torch.from_numpy(self.pay(reward, bonus)).to(self.device)
-
-    def pay(self, reward: NDArray[Any], bonus: NDArray[Any] | None) -> NDArray[np.float32]:
-        """What the agent learns from [L, B]: reward + beta bonus, clipped before and after the sum."""
-        limit = 1 if self.settings.clip else np.inf
-        total = np.clip(reward, -limit, limit)
-        if bonus is not None and self.bonus is not None and self.settings.value_heads == "one":
-            total = np.clip(total + self.settings.beta * self.scale(bonus), -limit, limit)
-        return np.asarray(total, np.float32)
-
-    @property
-    def _observes(self) -> bool:
-        """Whether the bonuses that are collected are those that are paid, and so measured by the scale."""
-        s = self.settings
-        return self.bonus is not None and (s.bonus_at == "collection" or s.mmc > 0 or s.scale == "return")
-
-    def _look(self, stacks: NDArray[np.uint8]) -> Tensor:
-        """phi(s; theta^-) of stacks [L, n, stack, H, W]."""
-        with torch.no_grad(), self.precision():
-            return self.target.phi(self.images(stacks)).float()
-
     # -- act
 
     @property
@@ -318,16 +227,18 @@ class Learner:
         self.reward[where] = 0
         self.length[where] = 0
         self.count(info, where)
-        if self.uses & _OF_TARGET:
-            phi = self._look(self.stacks)
+        if self.outlook is not None:
+            self.outlook.begin(self.images(self.stacks[:, :, -1]), torch.from_numpy(where).to(self.device))
+        if self.uses & OF_TARGET:
+            phi = self.look(self.stacks)
             if self.phi is not None:
                 phi = torch.where(torch.from_numpy(where).to(self.device)[..., None], phi, self.phi)
             self.phi = phi
 
     def look_again(self) -> None:
         """Have phi(s) of the current states as theta^- is now."""
-        if self.uses & _OF_TARGET:
-            self.phi = self._look(self.stacks)
+        if self.uses & OF_TARGET:
+            self.phi = self.look(self.stacks)
 
     def count(self, info: Mapping[str, Any], where: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Count arrivals; the true states [L, n], -1 where unknown."""
@@ -358,7 +269,7 @@ class Learner:
         states = self.count(info, np.ones(shape, np.bool_))
         frames = tiles(frames, self.online.encoder.tile).reshape(*shape, 1, *frames.shape[1:])
         next_stacks = np.concatenate([self.stacks[:, :, 1:], frames], axis=2)
-        bonus = self._bonus_of_step(paid, a, next_stacks, states)
+        bonus = self.bonus_of_step(paid, a, next_stacks, states)
         self._store(a, r, bonus, terminal, states, paid)
         self.stacks = next_stacks
         self.first_reward[(self.first_reward < 0) & (r != 0).any(axis=1)] = self.step
@@ -383,14 +294,15 @@ class Learner:
         paid: bool,
     ) -> None:
         """Steps [L, n] that were just taken, to the replays and to the books."""
-        self.total_bonus += bonus.sum(axis=1, dtype=np.float64)
-        if paid and self._observes:
+        self.total_bonus += bonus.sum(axis=1, dtype=np.float64) if paid else 0.0
+        if paid and self.observes:
             self.scale.observe(bonus)
             self._note("bonus", bonus)
             self._note("scaled_bonus", self.settings.beta * self.scale(bonus))
             if self.n_states:
                 self._note("log_visits", np.log(np.take_along_axis(self.visits, states, axis=1)))
         total = self.pay(r, bonus if paid else None)
+        self.leave(total, terminal)
         for lane, replay in enumerate(self.replays):
             for env in range(self.envs):
                 replay.add(
@@ -423,8 +335,8 @@ class Learner:
         truncated = over & ~terminal
         if self.settings.mmc and truncated.any():  # what would have come after a time limit
             with torch.no_grad(), self.precision():
-                q = self.target.values(self._look(self.stacks))[..., 0].amax(dim=-1)
-            value = np.where(truncated, q.cpu().numpy(), 0)
+                q = self.target.values(self.look(self.stacks))[..., 0].amax(dim=-1)
+            value = np.where(truncated, q.cpu().numpy() + self.potential_now(), 0)
         episodes = []
         for lane, env in np.argwhere(over).tolist():
             self.replays[lane].end(env, self.stacks[lane, env, -1], float(value[lane, env]))

@@ -1,7 +1,7 @@
 """The losses of the deep agent, in the order of the paper.
 
-Axes: L lanes (one a seed), B batch, D features. `discount` is 0 where s' ended its episode, else 1. A loss is the mean
-over its batch, one number a lane [L]: lanes never touch.
+Axes: L lanes (one per seed), B batch, D features. `discount` is 0 where s' ended its episode, else 1. A loss is the
+mean over its batch, one number per lane [L]: lanes never touch.
 """
 
 from collections.abc import Mapping
@@ -24,6 +24,11 @@ def pf_loss(phi_next: Tensor, xi: Tensor, xi_next: Tensor, gamma: float) -> Tens
 def td_error(q: Tensor, r: Tensor, q_next: Tensor, gamma: float, discount: Tensor) -> Tensor:
     """r + gamma discount max_a q(s', a; theta^-) - q(s, a; theta), q [L, B], q_next [L, B, A]  (eq. 2)."""
     return r + gamma * discount * q_next.amax(dim=-1) - q
+
+
+def shaped(r: Tensor, u: Tensor, u_next: Tensor, gamma: float, discount: Tensor) -> Tensor:
+    """r + gamma discount U(s') - U(s): no optimal policy changes (Ng et al., 1999)."""
+    return r + gamma * discount * u_next - u
 
 
 def two_head_errors(

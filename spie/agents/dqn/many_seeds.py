@@ -20,7 +20,7 @@ from spie.agents.dqn.settings import DQNSettings
 from spie.agents.dqn.state import load_weights, restore, state_of, weights_of
 from spie.tasks.base import ImageTask
 from spie.tasks.gymnasium import image_shape
-from spie.trace import Trace
+from spie.trace import Trace, curve_of_episodes
 
 PAUSE = 30.0  # seconds between two checkpoints, at least
 PATIENCE = 20.0  # and as many times as long as one takes
@@ -47,10 +47,12 @@ def side_by_side(
         with on_threads(threads):
             learner = build(settings, env, seeds, steps, frame_skip=task.frame_skip)
             kept = None
-            if folder is not None:
+            if folder is not None and learner.env_is_saved:
                 who = f"{settings} on {task.digest}, {steps} steps, seeds {list(seeds)}"
                 kept = LaneCheckpoints(folder / "lanes", learner, episodes, who)
-                kept.restore()
+                if not kept.restore():  # a run of several seeds comes out as if unbroken, or begins again
+                    shutil.rmtree(kept.folder)
+                    return side_by_side(settings, task, seeds, steps, threads, progress, folder)
             for ended in learner.loop():
                 for episode in ended:
                     episodes[episode.lane].append(episode)
@@ -74,8 +76,8 @@ class LaneCheckpoints:
         self.frames = [folder / f"frames-{lane}" for lane in range(learner.lanes)]
         self._saved, self._pause = time.monotonic(), PAUSE
 
-    def restore(self) -> None:
-        """Back to the newest checkpoint that can be read; to the start where there is none."""
+    def restore(self) -> bool:
+        """Back to the newest checkpoint that can be read, or to the start; False where episodes cannot go on."""
         for path in checkpoint.checkpoints(self.folder):
             try:
                 content = checkpoint.load(path)
@@ -87,10 +89,12 @@ class LaneCheckpoints:
             if content.values["who"] != self.who:
                 raise ValueError(f"{self.folder.parent} holds another run; give another folder")
             load_weights(self.learner, content.weights)
-            restore(self.learner, content.arrays, content.values, self.frames, content.values["segments"])
+            if restore(self.learner, content.arrays, content.values, self.frames, content.values["segments"]):
+                return False
             for a, b, c, r, d, e in content.arrays["episodes"].tolist():
                 self.episodes[int(a)].append(Episode(int(a), int(b), int(c), r, int(d), bool(e)))
-            return
+            return True
+        return True
 
     def save_now_and_then(self) -> None:
         """Twice a minute, or less often where that would take more than a twentieth of the time."""
@@ -118,9 +122,14 @@ def trace_of(learner: Learner, seeds: Sequence[int], episodes: Sequence[Sequence
     for lane, ended in enumerate(episodes):
         lengths[lane, : len(ended)] = [episode.length for episode in ended]
         rewards[lane, : len(ended)] = [episode.reward for episode in ended]
+    totals = rewards.sum(axis=1) + learner.reward.sum(axis=1)
+    curves = [
+        curve_of_episodes([e.step for e in ended], [e.reward for e in ended], learner.step, total)
+        for ended, total in zip(episodes, totals.tolist(), strict=True)
+    ]
     return Trace(
         seeds=np.array(seeds, np.int64),
-        total_reward=rewards.sum(axis=1) + learner.reward.sum(axis=1),
+        total_reward=totals,
         total_bonus=learner.total_bonus.copy(),
         steps=np.full(len(seeds), learner.step),
         visits=learner.visits.astype(np.int32),
@@ -131,6 +140,7 @@ def trace_of(learner: Learner, seeds: Sequence[int], episodes: Sequence[Sequence
         episode_rewards=rewards,
         first_reward=learner.first_reward.copy(),
         losses=_mean_losses(learner),
+        reward_curve=np.array(curves),
     )
 
 
@@ -148,11 +158,12 @@ def joined(traces: Sequence[Trace]) -> Trace:
 
     def field(name: str) -> NDArray[Any]:
         arrays = [getattr(trace, name) for trace in traces]
-        if name.startswith("episode_"):
+        if name in ("episode_steps", "episode_rewards"):
             arrays = [np.pad(array, [(0, 0), (0, episodes - array.shape[1])]) for array in arrays]
         return np.concatenate(arrays)
 
-    found: dict[str, Any] = {name: field(name) for name in arrays_of(traces[0])}
+    names = [name for name in arrays_of(traces[0]) if all(name in arrays_of(trace) for trace in traces)]
+    found: dict[str, Any] = {name: field(name) for name in names}
     return Trace(**found)
 
 

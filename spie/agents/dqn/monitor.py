@@ -22,7 +22,7 @@ class TrainingReport:
 
     step: int
     steps: int
-    rate: float  # recent steps a second
+    rate: float  # recent steps per second
     curves: dict[str, float]  # by TensorBoard's tag
 
     @property
@@ -31,7 +31,7 @@ class TrainingReport:
 
 
 class Pace:
-    """Recent steps a second."""
+    """Recent steps per second."""
 
     def __init__(self, step: int) -> None:
         self._times: deque[tuple[float, int]] = deque([(time.monotonic(), step)], maxlen=20)
@@ -66,6 +66,9 @@ def line_of(episode: Episode) -> str:
     return f"{episode.reward:.10g},{episode.length},{episode.step}\n"
 
 
+OF_BONUS = ("bonus", "scaled_bonus", "log_visits")  # drawn by their moments; all else that a learner notes as it is
+
+
 def curves_of(learner: Learner, episodes: Sequence[Episode], rate: float) -> dict[str, float]:
     """What there is to draw now, by TensorBoard's tag: Stable-Baselines3's where it has one."""
     recent = {name: np.array(values) for name, values in learner.recent.items() if values}
@@ -78,7 +81,7 @@ def curves_of(learner: Learner, episodes: Sequence[Episode], rate: float) -> dic
     if learner.updates:
         curves |= {"train/n_updates": learner.updates, "train/learning_rate": learner.settings.rate}
     for name, values in recent.items():
-        if name.endswith("loss") or name == "q_mean":
+        if name not in OF_BONUS:
             curves[f"train/{name}"] = float(values.mean())
     if "bonus" in recent:
         bonus = recent["bonus"]

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from spie.errors import unknown
 
-Generators = Sequence[torch.Generator]  # one a lane, so that a lane's first weights do not depend on its company
+Generators = Sequence[torch.Generator]  # one per lane, so that a lane's first weights do not depend on its company
 
 
 @dataclass(frozen=True)
@@ -330,6 +330,11 @@ class Network(nn.Module):
         """Values of the actions [L, B, A, heads]: of rewards, and of bonuses where these have a head of their own."""
         heads = [self.q] if self.q_bonus is None else [self.q, self.q_bonus]
         return torch.stack([head(phi).float() for head in heads], dim=-1)
+
+
+def concatenated(rows: list[Tensor]) -> Tensor:
+    """Rows of features side by side [n, d]."""
+    return torch.cat(rows, dim=1)
 
 
 class LoneEncoder(nn.Module):

@@ -9,6 +9,7 @@ import numpy as np
 from spie.agents.dqn.bonuses import DeepBonus, Scale
 from spie.agents.dqn.networks import Network
 from spie.agents.dqn.optimisers import Adam, RMSprop
+from spie.agents.dqn.outlook import Outlook
 from spie.agents.dqn.replay import FrameReplay
 
 
@@ -22,10 +23,11 @@ class Parts:
     optimiser: RMSprop | Adam
     bonus: DeepBonus | None
     scale: Scale
-    replays: Sequence[FrameReplay]  # one a lane
-    rngs: Sequence[np.random.Generator]  # one a lane, for actions and samples
+    replays: Sequence[FrameReplay]  # one per lane
+    rngs: Sequence[np.random.Generator]  # one per lane, for actions and samples
     device: str
     frame_skip: int = 1  # frames that a step takes
+    outlook: Outlook | None = None  # where the bonus asks for novelty, or a potential is paid
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spie.files import to_disk
+
 SEGMENT = 32_768  # slots in a segment; 231 MB of Atari frames
 SLOT = np.dtype(
     [
@@ -33,6 +35,7 @@ SLOT = np.dtype(
         ("next", np.uint16),  # that many slots on: the same episode one step later; 0: none yet, or never
     ]
 )
+TINY = 1e-12  # the square of a bonus that is 0
 _EMPTY = np.zeros((), SLOT)
 _EMPTY["value"] = np.nan
 
@@ -49,6 +52,7 @@ class SampledBatch:
     value: NDArray[np.float32]
     state: NDArray[np.int64]
     discount: NDArray[np.float32]  # 0 where s' ended the episode, else 1
+    slots: NDArray[np.int64]  # where they begin
 
 
 @dataclass
@@ -190,8 +194,25 @@ class FrameReplay:
             return True
         return n > 0 and bool(self._usable(np.arange(self.oldest, self.head), finished).any())
 
-    def sample(self, batch: int, rng: np.random.Generator, *, finished: bool = False) -> SampledBatch:
-        """SampledBatch at random; `finished`: only of episodes that have ended, whose return is therefore known."""
+    def sample(self, batch: int, rng: np.random.Generator, *, finished: bool = False, draws: int = 1) -> SampledBatch:
+        """SampledBatch at random; `finished`: only of episodes that have ended, whose return is therefore known.
+
+        draws: how many are drawn for each; one of them is kept, with a chance proportional to the square of its bonus.
+        """
+        slots = self._drawn(batch * draws, rng, finished)
+        if draws > 1:
+            weights = np.square(self._slots["bonus"][slots % self.capacity], dtype=np.float64).reshape(batch, draws)
+            up_to = np.cumsum(weights + TINY, axis=1)
+            kept = (up_to <= rng.random((batch, 1)) * up_to[:, -1:]).sum(axis=1)
+            slots = slots.reshape(batch, draws)[np.arange(batch), np.minimum(kept, draws - 1)]
+        return self.transitions_at(slots)
+
+    def set_bonus(self, slots: NDArray[np.int64], bonus: NDArray[Any]) -> None:
+        """The raw bonus of transitions as it is now, by which they are drawn."""
+        self._slots["bonus"][slots % self.capacity] = bonus
+
+    def _drawn(self, batch: int, rng: np.random.Generator, finished: bool) -> NDArray[np.int64]:
+        """Slots where transitions begin, at random."""
         slots = np.empty(0, np.int64)
         for _ in range(20):
             drawn = rng.integers(self.oldest, self.head, 2 * batch)
@@ -204,13 +225,13 @@ class FrameReplay:
             if len(usable) == 0:
                 raise ValueError("the replay has no transition to sample yet")
             slots = rng.choice(usable, batch)
-        return self.transitions_at(slots[:batch])
+        return slots[:batch]
 
     def _usable(self, slots: NDArray[np.int64], finished: bool) -> NDArray[np.bool_]:
-        rows = self._slots[slots % self.capacity]
-        usable: NDArray[np.bool_] = rows["next"] > 0
+        at = slots % self.capacity
+        usable: NDArray[np.bool_] = self._slots["next"][at] > 0
         if finished:
-            usable &= ~np.isnan(rows["value"])
+            usable &= ~np.isnan(self._slots["value"][at])
         if self.stack > 1 and self.oldest > 0:  # the oldest ones have lost part of their stack
             usable &= self._history(slots)[:, 0] >= self.oldest
         return usable
@@ -228,6 +249,7 @@ class FrameReplay:
             rows["value"],
             rows["state"].astype(np.int64),
             1 - rows["terminal"].astype(np.float32),
+            slots,
         )
 
     # -- checkpoints
@@ -249,8 +271,7 @@ class FrameReplay:
                     file.truncate(begin * size)  # what a run that was killed had added
                     file.seek(begin * size)
                     file.write(frames[begin:end].data)
-                    file.flush()
-                    os.fsync(file.fileno())
+                    to_disk(file)
             digest = self._hashes.setdefault(index, hashlib.sha256())
             digest.update(frames[begin:end].data)
         self._saved = self.head

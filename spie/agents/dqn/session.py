@@ -1,7 +1,7 @@
 """A training run as its user lives it: into a folder, on after a crash, played when it is done; and seed after seed."""
 
 import dataclasses
-import os
+import functools
 import shutil
 import signal
 import threading
@@ -23,9 +23,9 @@ from spie.agents.dqn.many_seeds import arrays_of, joined, side_by_side, trace_of
 from spie.agents.dqn.monitor import Pace, TensorBoard, TrainingReport, curves_of, line_of, monitor_file
 from spie.agents.dqn.parts import Episode
 from spie.agents.dqn.play import PlayedStep, play
-from spie.agents.dqn.settings import DQNSettings
-from spie.agents.dqn.state import load_weights, restore, state_of, weights_of
-from spie.files import replacing
+from spie.agents.dqn.settings import DQNSettings, check_steps
+from spie.agents.dqn.state import load_weights, restore, state_of, stretch_losses, weights_of
+from spie.files import replacing, to_disk
 from spie.tasks.base import ImageTask
 from spie.tasks.gymnasium import image_shape
 from spie.trace import Trace
@@ -48,16 +48,18 @@ def train(
     progress: Watch | None = None,
     checkpoint_steps: int | None = None,
     recipe: tuple[str, dict[str, Any]] | None = None,
+    announce: Callable[[int], None] = lambda needed: None,
 ) -> Trace:
     """Train one seed into a new folder.
 
     checkpoint_steps: how often to save; by default twice a minute, less often where that would take long, but every
-    ten minutes. recipe: name and options of the task, where it does not know them itself.
+    ten minutes. recipe: name and options of the task, where it does not know them itself. announce: is told, before
+    training begins, how many bytes of memory it needs.
     """
     folder = Path(folder)
     check_new(folder)
     with closing(task.make(settings.envs)) as env:
-        check_fits(settings, image_shape(env), steps)
+        announce(check_fits(settings, image_shape(env), steps))
         folder.mkdir(parents=True, exist_ok=True)
         with locked(folder):
             spec = FolderSpec.of(settings, task, steps, seed, threads, recipe)
@@ -69,23 +71,39 @@ def resume(
     folder: str | Path,
     task: ImageTask | None = None,
     *,
+    steps: int | None = None,
     progress: Watch | None = None,
     warn: Warn = lambda line: None,
     checkpoint_steps: int | None = None,
 ) -> Trace:
     """Go on with a run where its last checkpoint left it, as if it had never stopped.
 
-    task: where it is one that cannot be made again from what the folder says.
+    task: where it is one that cannot be made again from what the folder says. steps: in all, to make the run longer.
     """
     folder = Path(folder)
-    spec = read_run(folder)
-    check_version(folder, spec)
-    task = task_of(spec, folder, task)
+    before = read_run(folder)
+    check_version(folder, before)
+    task = task_of(before, folder, task)
+    spec = before if steps is None else extended(before, folder, steps, task.frame_skip)
     with locked(folder), closing(task.make(spec.settings.envs)) as env:
         check_fits(spec.settings, image_shape(env), spec.steps)
         training = _Training(folder, spec, env, task.frame_skip, progress, checkpoint_steps)
         training.restore(warn)
+        if spec != before:
+            write_run(folder, spec)
         return training.run()
+
+
+def extended(spec: FolderSpec, folder: Path, steps: int, frame_skip: int) -> FolderSpec:
+    """The same run with more steps: epsilon falls as it did, and stays where it ended."""
+    check_steps(steps)
+    if steps < spec.steps:
+        raise ValueError(f"{folder} is a run of {spec.steps:,} steps; --steps must be more than that, not {steps:,}")
+    settings = spec.settings
+    if steps > spec.steps and settings.epsilon_fraction:  # of the steps that it was planned for
+        frames = max(1, round(settings.epsilon_fraction * spec.steps * frame_skip))
+        settings = dataclasses.replace(settings, epsilon_fraction=0.0, epsilon_frames=frames)
+    return dataclasses.replace(spec, settings=settings, steps=steps)
 
 
 def seconds_of(folder: Path) -> float:
@@ -121,7 +139,9 @@ def run_seeds(
         if folder is None:
             found.append(side_by_side(settings, task, [seed], steps, threads, report))
         else:
-            found.append(_kept(settings, task, steps, seed, folder, threads, report))
+            own = folder / f"seed-{seed}"
+            run = functools.partial(_begin_or_go_on, settings, task, steps, seed, own, threads, report)
+            found.append(_kept(own, run))
     return joined(found)
 
 
@@ -154,19 +174,11 @@ def _plain(value: Any) -> Any:
     return dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value  # type: ignore[arg-type]
 
 
-def _kept(
-    settings: DQNSettings,
-    task: ImageTask,
-    steps: int,
-    seed: int,
-    folder: Path,
-    threads: int,
-    progress: Callable[[float], None],
-) -> Trace:
+def _kept(own: Path, run: Callable[[], Trace]) -> Trace:
     """One seed of several: once it is done its trace is kept as a small file, and gigabytes of frames are not."""
-    done, own = folder / f"seed-{seed}.npz", folder / f"seed-{seed}"
+    done = own.with_name(f"{own.name}.npz")
     if not done.exists():
-        trace = _begin_or_go_on(settings, task, steps, seed, own, threads, progress)
+        trace = run()
         with replacing(done) as file:
             arrays: dict[str, Any] = dict(arrays_of(trace))
             np.savez(file, **arrays)  # of plain numbers; object arrays would not load
@@ -185,7 +197,7 @@ def player(folder: str | Path, warn: Warn, task: ImageTask | None = None) -> Ite
     spec = read_run(folder)
     task = task_of(spec, folder, task)
     settings = dataclasses.replace(spec.settings, envs=1, replay=100, replay_on_disk=False)
-    with closing(task.make(1)) as env:
+    with on_threads(spec.threads), closing(task.make(1)) as env:
         for path in checkpoint.checkpoints(folder / "checkpoints"):
             try:
                 content = checkpoint.load(path)
@@ -218,12 +230,15 @@ def evaluate(
     return rewards
 
 
-def played_episode(folder: str | Path, epsilon: float, steps: int, warn: Warn) -> list[PlayedStep]:
-    """The steps of one episode, at most `steps` of them."""
+def played_episode(
+    folder: str | Path, epsilon: float, steps: int, warn: Warn, told: Callable[[int], None] = lambda step: None
+) -> list[PlayedStep]:
+    """The steps of one episode, at most `steps` of them; told: called with the number of each."""
     taken: list[PlayedStep] = []
     with player(folder, warn) as learner:
         for step in play(learner, epsilon, np.random.default_rng(0)):
             taken.append(step)
+            told(len(taken))
             if step.over or len(taken) == steps:
                 break
     return taken
@@ -262,7 +277,7 @@ class _Training:
         learner = self.learner
         segments = [replay.save_frames(self.folder / "frames") for replay in learner.replays]
         arrays, values = state_of(learner)
-        values |= {"segments": segments, "seconds": self.seconds, "monitor": self.written}
+        values |= {"segments": segments, "seconds": self.seconds, "monitor": self.written, "steps": self.spec.steps}
         arrays["episodes"] = np.array([dataclasses.astuple(e) for e in self.episodes], np.float64).reshape(-1, 6)
         content = checkpoint.Checkpoint(weights_of(learner), arrays, values)
         checkpoint.save(self.folder / "checkpoints", learner.step, content, self.folder / "frames")
@@ -273,7 +288,7 @@ class _Training:
         for i, path in enumerate(found):
             following = f"going on from {found[i + 1].name}" if i + 1 < len(found) else "and there is none before it"
             try:
-                self._restore(path)
+                why = self._restore(path)
             except checkpoint.NewerError as error:  # whose progress is not ours to throw away
                 rest = f", or remove it to go on from {found[i + 1].name}" if i + 1 < len(found) else ""
                 raise ValueError(f"{error}{rest}") from error
@@ -282,23 +297,25 @@ class _Training:
                 warn(f"{path}: {why.removeprefix(f'{path} ')}; {following}")
                 self.learner = self._learner()  # whatever half of it was restored
                 continue
-            if not self.learner.env_is_saved:
-                warn("this environment cannot be saved, so its episode begins anew: not exactly the unbroken run")
+            if why:
+                warn(f"{why}; a new episode begins: not exactly the unbroken run")
             for newer in found[:i]:
                 checkpoint.discard(newer)
             return
         if found:
-            raise ValueError(f"{self.folder}: no checkpoint can be used; start anew with spie train and another --out")
+            raise ValueError(f"{self.folder}: no checkpoint can be used; start again with spie train and another --out")
         warn(f"{self.folder} has no checkpoint yet; it starts from the beginning")
 
-    def _restore(self, path: Path) -> None:
+    def _restore(self, path: Path) -> str:
         content = checkpoint.load(path)
         values = content.values
         load_weights(self.learner, content.weights)
-        restore(self.learner, content.arrays, values, [self.folder / "frames"], values["segments"])
+        why = restore(self.learner, content.arrays, values, [self.folder / "frames"], values["segments"])
         rows = content.arrays["episodes"].tolist()
         self.episodes = [Episode(int(a), int(b), int(c), r, int(d), bool(e)) for a, b, c, r, d, e in rows]
         self.seconds, self.written = float(values["seconds"]), int(values["monitor"])
+        stretch_losses(self.learner, int(values.get("steps", self.spec.steps)))
+        return why
 
     # -- the run
 
@@ -328,8 +345,7 @@ class _Training:
                 else:
                     due = learner.step % self.checkpoint_steps < learner.envs
                 if due or interrupted or learner.step >= steps:
-                    monitor.flush()
-                    os.fsync(monitor.fileno())
+                    to_disk(monitor)
                     self.save()
                     saved = time.monotonic()
                     pause = min(CHECKPOINT_SECONDS, max(30.0, 20 * (saved - now)))

@@ -17,7 +17,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from spie.errors import unknown
+import numpy as np
+
+from spie.errors import check_number, check_whole, is_among, is_name, is_number, is_whole, told, unknown
 from spie.registry import Registry
 from spie.rewards import reward_names
 
@@ -80,6 +82,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 # What follows from the bonus. DQN and RND have no Monte-Carlo part. RND is as its own paper has it: over the deviation
 # of its return, and half as much worth as rewards.
 OF_OTHER_BONUSES = {"mmc": 0.1}
+NOVELTY = {"mmc": 0.1, "scale": "standard", "offset": -1.0, "bonus_at": "sampling", "draws": 8}
 OF_BONUS: dict[str, dict[str, Any]] = {
     "none": {"mmc": 0.0},
     "sf": {"mmc": 0.1, "norm": "l2"},
@@ -87,13 +90,19 @@ OF_BONUS: dict[str, dict[str, Any]] = {
     "rnd": {"mmc": 0.0, "scale": "return", "beta": 0.5},
     "constant": {"mmc": 0.1, "scale": "none"},
     "count": {"mmc": 0.1, "scale": "none"},
+    "novelty": NOVELTY,
+    "sp-novelty": NOVELTY | {"potential": True},
 }
+# What no preset and few bonuses have.
+OF_FEW: dict[str, Any] = {"norm": "l1", "bonus_at": "collection", "offset": 0.0, "potential": False, "draws": 1}
 
 Make = TypeVar("Make", bound=Callable[..., Any])
 
 
 def _add_own() -> None:
     BONUSES.add("rnd", "spie.agents.dqn.bonuses:Distilled")
+    for name in ("novelty", "sp-novelty"):
+        BONUSES.add(name, "spie.agents.dqn.bonuses:Novelty")
 
 
 BONUSES: Registry[Any] = Registry("bonus of DQN", _add_own)  # what makes it; of ours, which need torch, where that is
@@ -122,7 +131,7 @@ def bonus_maker(name: str) -> Callable[..., Any]:
 
 def check_bonus(name: str) -> None:
     """Refuse a bonus that there is not."""
-    if name not in OF_BONUS and name not in reward_names("features") and name not in BONUSES:
+    if not is_name(name) or (name not in OF_BONUS and name not in reward_names("features") and name not in BONUSES):
         raise unknown("bonus of DQN", name, {*OF_BONUS, *reward_names("features"), *BONUSES.names()})
 
 
@@ -164,12 +173,16 @@ class DQNSettings:
     deconv_relu: bool = False  # a ReLU between deconvolutions
     loss: Literal["squared", "huber"] = _PRESET  # of the error in eq. 17
     clip: bool = _PRESET  # rewards to [-1, 1], before and after the bonus is added
-    bonus_at: Literal["collection", "sampling"] = "collection"  # when the bonus of the TD error is computed
+    bonus_at: Literal["collection", "sampling"] = _PRESET  # when the bonus of the TD error is computed
     bonus_from: Literal["learning", "start"] = "learning"  # whether the steps at random before it are paid one, too
     value_heads: Literal["one", "two"] = "one"  # two: rewards and bonuses apart, the latter through ends of episodes
     gamma_bonus: float = 0.99  # discount of the bonuses' own values, and of the return that measures them
     scale: Literal["none", "rms", "standard", "return"] = _PRESET  # of the bonus; see `Scale` in bonuses.py
-    offset: float = 0.0  # what a standardised bonus is shifted by
+    offset: float = _PRESET  # what a standardised bonus is shifted by
+    potential: bool = _PRESET  # pay gamma U(s') - U(s) as well: the value of what was paid, looked ahead (outlook.py)
+    potential_gamma: float = 0.95  # g, the discount of U
+    novelty_features: int = 256  # D: random features of a frame, for novelty and potential
+    draws: int = _PRESET  # transitions drawn for each that is learned from: one of them, by the square of its bonus
     network: Literal["paper", "nature", "small", "minatar"] = _PRESET
     stack: int = _PRESET  # frames that make a state
     envs: int = 1  # environments stepped together
@@ -197,12 +210,15 @@ class DQNSettings:
     device: str = "auto"  # cuda where there is one, else cpu
 
     def __post_init__(self) -> None:
-        if self.preset not in PRESETS:
+        if not is_name(self.preset) or self.preset not in PRESETS:
             raise unknown("preset of DQN", self.preset, PRESETS)
         check_bonus(self.bonus)
-        defaults = {"norm": "l1"} | PRESETS[self.preset] | OF_BONUS.get(self.bonus, OF_OTHER_BONUSES)
+        defaults = OF_FEW | PRESETS[self.preset] | OF_BONUS.get(self.bonus, OF_OTHER_BONUSES)
         for field in dataclasses.fields(self):
-            if getattr(self, field.name) is None and field.name in defaults:
+            value = getattr(self, field.name)
+            if isinstance(value, np.generic):
+                object.__setattr__(self, field.name, value.item())
+            if value is None and field.name in defaults:
                 object.__setattr__(self, field.name, defaults[field.name])
         self._check_choices()
         self._check_numbers()
@@ -228,25 +244,27 @@ class DQNSettings:
             "deconv_relu": (False, True),
             "clip": (False, True),
             "replay_on_disk": (False, True),
+            "potential": (False, True),
         }
         for name, known in choices.items():
-            if getattr(self, name) not in known:
+            if not is_among(getattr(self, name), known):
                 raise unknown(f"{name} of DQN", getattr(self, name), map(str, known))
         if self.value_heads == "two" and (self.bonus == "none" or self.mmc or self.bonus_at == "sampling"):
             raise ValueError("DQN: value_heads=two needs a bonus, mmc=0 and bonus_at=collection")
+        if self.value_heads == "two" and self.potential:
+            raise ValueError("DQN: potential needs value_heads=one")
         if not isinstance(self.device, str):
-            raise ValueError(f"DQN: device must be auto, cpu or cuda, not {self.device!r}")
+            raise ValueError(f"DQN: device must be auto, cpu or cuda, not {told(self.device)}")
 
     def _check_numbers(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if field.type is float and (isinstance(value, bool) or not isinstance(value, int | float)):
-                raise ValueError(f"DQN: {field.name} must be a number, not {value!r}")
-        for name in ("stack", "envs", "batch", "train_every", "target_every", "replay", "epsilon_frames"):
-            if not _whole(getattr(self, name), 1):
-                raise ValueError(f"DQN: {name} must be a whole number of at least 1, not {getattr(self, name)}")
-        if not _whole(self.learning_starts, 0):
-            raise ValueError(f"DQN: learning_starts must be a whole number of at least 0, not {self.learning_starts}")
+            if field.type is float and not is_number(value):
+                raise ValueError(f"DQN: {field.name} must be a number, not {told(value)}")
+        most = {"stack": 256, "envs": 4096, "batch": 1_000_000, "novelty_features": 16_384, "draws": 1024}
+        for name in (*most, "train_every", "target_every", "replay", "epsilon_frames"):
+            check_whole(f"DQN: {name}", getattr(self, name), 1, most.get(name, 2**62))
+        check_whole("DQN: learning_starts", self.learning_starts, 0, 2**62)
         for name in (
             "mmc",
             "gamma",
@@ -260,6 +278,9 @@ class DQNSettings:
         ):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"DQN: {name} must lie in [0, 1], not {getattr(self, name)}")
+        check_number("DQN: potential_gamma", self.potential_gamma, "[0, 1)")
+        if self.draws > 1 and self.bonus == "none":
+            raise ValueError("DQN: draws goes by the bonus; with bonus=none give draws=1")
         for name in ("rate", "eps", "rnd_rate"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"DQN: {name} must be above 0, not {getattr(self, name)}")
@@ -275,16 +296,11 @@ def steps_of(steps: int | None, frames: int | None, frame_skip: int) -> int:
     if steps is not None:
         check_steps(steps)
         return steps
-    if not _whole(frames, frame_skip):
+    if not is_whole(frames, frame_skip):
         least = f"at least {frame_skip}, which make one step" if frame_skip > 1 else "at least 1"
-        raise ValueError(f"frames must be a whole number of {least}, not {frames}")
+        raise ValueError(f"frames must be a whole number of {least}, not {told(frames)}")
     return int(frames or 0) // frame_skip
 
 
 def check_steps(steps: Any) -> None:
-    if not _whole(steps, 1):
-        raise ValueError(f"steps must be a whole number of at least 1, not {steps}")
-
-
-def _whole(value: Any, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+    check_whole("steps", steps)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spie.agents.base import Keep, Replay, Seeds, Session, check_options, refuse
+from spie.agents.base import Request
 from spie.agents.linear_q.kernel import (
     FIXED,
     HELPERS,
@@ -20,7 +20,7 @@ from spie.agents.linear_q.kernel import (
     World,
     linear_q_kernel,
 )  # fmt: skip
-from spie.engine.lanes import aligned_zeros, check_memory, random_streams, run_chunks, seed_array
+from spie.engine.lanes import aligned_zeros, check_memory, random_streams, run_chunks
 from spie.engine.specialise import specialise
 from spie.errors import unknown
 from spie.features import FourierFeatures
@@ -35,35 +35,16 @@ if TYPE_CHECKING:
 EPISODES = 1000  # of a run, unless told otherwise: the paper's
 
 
-def run_linear_q(
-    settings: "Sequence[LinearQ]",
-    task: ContinuousTask,
-    steps: int,
-    seeds: Seeds = 1,
-    *,
-    episodes: int | None = None,
-    keep: Keep = Keep(),
-    replay: Replay | None = None,
-    session: Session = Session(),
-) -> list[EpisodeTrace]:
-    """Run each of `settings` on each seed: one EpisodeTrace per settings, in their order.
-
-    steps: the cap of each episode; where it is truncated, Q still bootstraps.
-    seeds: a count n, meaning 0 ... n-1, or the seeds themselves. A seed gives the same run in any company.
-    episodes: how many, by default 1000.
-    keep: final values of "Q", "Psi", "Xi". Q is the weights w [A, d].
-    session: threads (None: one per processor) and progress. Results do not depend on it.
-
-    A lane whose numbers overflow stops there; `failures` of its trace names it, and the other lanes go on.
-    """
+def run_batch(settings: "Sequence[LinearQ]", request: Request) -> list[EpisodeTrace]:
+    """Run each of `settings` on each seed: one EpisodeTrace for each set of settings, in their order."""
+    task, steps, session = request.task, request.steps, request.session
     check_kind(task, "continuous", "LinearQ")
-    check_options(keep, replay, session)
-    refuse("LinearQ", replay=replay is not None, snapshots=keep.snapshots, paths=keep.paths)
-    episodes = EPISODES if episodes is None else episodes
+    request.refuse("LinearQ", "replay", "keep.snapshots", "keep.paths")
+    episodes = EPISODES if request.episodes is None else request.episodes
     for name, value in (("steps", steps), ("episodes", episodes)):
         if not (isinstance(value, int | np.integer) and value >= 1):
             raise ValueError(f"{name} must be a whole number of at least 1, not {value}")
-    kept, all_seeds = set(keep.matrices), seed_array(seeds)
+    kept, all_seeds = set(request.keep.matrices), request.seed_array
     for name in kept - {"Q", "Psi", "Xi"}:
         raise unknown("matrix to keep", name, ("Q", "Psi", "Xi"))
     order = sorted(range(len(settings)), key=lambda i: repr(_kind(settings[i])))

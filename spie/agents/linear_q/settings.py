@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-
-from spie.agents.base import Agent, Keep, Range, Replay, Seeds, Session, check_ranges
-from spie.errors import unknown
+from spie.agents.base import Agent, Range, Request, check_ranges
+from spie.errors import check_whole, is_among, unknown
 from spie.features import FourierFeatures, fourier_features
 from spie.rewards import get_reward
 from spie.tasks.base import Kind
@@ -16,7 +14,7 @@ from spie.trace import EpisodeTrace
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearQ(Agent):
+class LinearQ(Agent[EpisodeTrace]):
     """Settings of a Q-learning agent on random Fourier features. The defaults are the paper's for MountainCar.
 
     A negative `beta` pays the intrinsic reward with the other sign.
@@ -49,9 +47,10 @@ class LinearQ(Agent):
             tie_tolerance=below_one,
         )  # fmt: skip
         for name in ("dimension", "cells"):
-            if not isinstance(getattr(self, name), int | np.integer):
-                raise ValueError(f"LinearQ: {name} must be a whole number, not {getattr(self, name)}")
-        if self.sf_target not in ("sarsa", "greedy"):
+            check_whole(f"LinearQ: {name}", getattr(self, name), 1, 10_000)
+        if self.features_seed is not None:
+            check_whole("LinearQ: features_seed", self.features_seed, 0, 2**63 - 1)
+        if not is_among(self.sf_target, ("sarsa", "greedy")):
             raise unknown("sf_target for LinearQ", self.sf_target, ("sarsa", "greedy"))
 
     def features(self, task: ContinuousTask, seed: int) -> FourierFeatures:
@@ -68,38 +67,16 @@ class LinearQ(Agent):
     def rewards(self) -> tuple[str, ...]:
         return (self.reward,)
 
-    def run(
-        self,
-        task: ContinuousTask,
-        steps: int,
-        seeds: Seeds = 1,
-        *,
-        episodes: int | None = None,
-        keep: Keep = Keep(),
-        replay: Replay | None = None,
-        session: Session = Session(),
-    ) -> EpisodeTrace:
-        """Run this agent on a continuous task, once per seed; arguments as for `run_linear_q`."""
-        from spie.agents.linear_q.batch import run_linear_q
-
-        options: dict[str, Any] = {"episodes": episodes, "keep": keep, "replay": replay, "session": session}
-        return run_linear_q([self], task, steps, seeds, **options)[0]
-
     @classmethod
-    def run_many(
-        cls,
-        settings: Sequence["LinearQ"],
-        task: ContinuousTask,
-        steps: int,
-        seeds: Seeds = 1,
-        *,
-        episodes: int | None = None,
-        session: Session = Session(),
-    ) -> list[EpisodeTrace]:
-        """All settings side by side."""
-        from spie.agents.linear_q.batch import run_linear_q
+    def execute_many(cls, settings: Sequence["LinearQ"], request: Request) -> list[EpisodeTrace]:
+        """All settings side by side. Steps are always the cap of an episode, of which there are 1000 by default.
 
-        return run_linear_q(settings, task, steps, seeds, episodes=episodes, session=session)
+        Of matrices it keeps "Q", the weights w [A, d], "Psi" and "Xi". A lane whose numbers overflow stops there;
+        `failures` of its trace names it, and the other lanes go on.
+        """
+        from spie.agents.linear_q.batch import run_batch
+
+        return run_batch(settings, request)
 
     def tuning_ranges(self, task: ContinuousTask) -> dict[str, Range]:
         ranges = {"alpha": Range(0.001, 0.5, log=True), "epsilon": Range(0.01, 0.5, log=True)}
@@ -111,6 +88,8 @@ class LinearQ(Agent):
                 ranges |= {eta: Range(0.01, 1.0, log=True), gamma: Range(0.5, 0.99, log=False)}
         return ranges
 
+
+run_linear_q = LinearQ.run_many
 
 AGENTS: dict[str, dict[str, Any]] = {
     "linear-q": {"reward": "none"},

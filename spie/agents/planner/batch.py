@@ -1,6 +1,5 @@
 """Runs of the planner: many settings on many seeds, each pair of them a lane of the kernel."""
 
-import dataclasses
 import functools
 import threading
 from collections.abc import Callable, Sequence
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spie.agents.base import Keep, Replay, Seeds, Session, pr_rates
+from spie.agents.base import Keep, Request, Session, pr_rates
 from spie.agents.planner.kernel import (
     COST_NUMBERS,
     COUNT_COLUMN,
@@ -25,56 +24,39 @@ from spie.agents.planner.kernel import (
     Model,
     planner_kernel,
 )
+from spie.agents.tables import TableBatch, run_recorded
 from spie.engine import simulator
-from spie.engine.lanes import aligned_zeros, check_memory, random_streams, run_chunks, seed_array
-from spie.engine.simulator import STEP, STOPPED, LaneRecords
+from spie.engine.lanes import aligned_zeros, check_memory, run_chunks
+from spie.engine.simulator import LaneRecords
 from spie.engine.specialise import specialise
-from spie.errors import unknown
 from spie.rewards import get_reward
 from spie.tasks.base import check_kind
-from spie.tasks.mdp import MDP
-from spie.trace import Trace, Trajectory
+from spie.trace import Trace
 
 if TYPE_CHECKING:
     from spie.agents.planner.settings import Planner
 
 COSTS = {"none": NO_COST, "sr-column": SR_COLUMN, "pr-column": PR_COLUMN, "count": COUNT_COLUMN}
-MATRICES = ("Q",)
 
 
-def run_planner(
-    settings: "Sequence[Planner]",
-    task: MDP,
-    steps: int,
-    seeds: Seeds = 1,
-    *,
-    episodes: int | None = None,
-    keep: Keep = Keep(),
-    replay: Replay | None = None,
-    session: Session = Session(),
-) -> list[Trace]:
-    """Run each of `settings` on each seed: one Trace per settings, in their order; arguments as for `run_sarsa`.
-
-    The bonus of a step is the chance, as the planner saw it, that its outcome was one not seen before. Of matrices it
-    keeps "Q", its optimistic values; a state that was never left has the most that it hopes for.
-    """
+def run_batch(settings: "Sequence[Planner]", request: Request) -> list[Trace]:
+    """Run each of `settings` on each seed: one Trace for each set of settings, in their order."""
+    task, replay = request.task, request.replay
     check_kind(task, "table", "Planner")
-    all_seeds = seed_array(seeds)
-    chosen = seed_array(keep.paths) if keep.paths else np.empty(0, np.int64)
-    for seed in chosen[~np.isin(chosen, all_seeds)]:
-        raise ValueError(f"Keep: seed {seed} of paths is not among the seeds of the run")
-    actions = None if replay is None else replay.actions
-    whole = len(chosen) == len(all_seeds)
-    batch = PlannerBatch(settings, task, (steps, episodes), all_seeds, keep, actions, recorded=whole)
-    traces = batch.execute(session)
-    if len(chosen):
-        if not whole:  # run the chosen seeds once more: a seed repeats itself, and the others need not be recorded
-            if actions is not None and actions.ndim == 2:
-                actions = actions[[list(all_seeds).index(seed) for seed in chosen]]
-            batch = PlannerBatch(settings, task, (steps, episodes), chosen, Keep(), actions, recorded=True)
-            batch.run_lanes(Session(session.threads))
-        traces = [dataclasses.replace(trace, paths=batch.paths(i)) for i, trace in enumerate(traces)]
-    return traces
+    seeds = request.seed_array
+
+    def make(rows: NDArray[np.int64], keep: Keep, recorded: bool) -> PlannerBatch:
+        batch = PlannerBatch(settings, task, request.steps, seeds[rows], request.episodes, keep, recorded)
+        if replay is not None:
+            batch.replay = simulator.replay_array(replay.actions, seeds, batch.horizon, task.n_actions)[rows]
+        return batch
+
+    return run_recorded(request, make)
+
+
+OF_OUTCOMES = (
+    "next_outcome", "next_entry", "outcome_pair", "outcome_state", "outcome_count", "outcome_reward",
+)  # fmt: skip
 
 
 def new_model(available: NDArray[np.uint64], A: int, pool: int, cost: int) -> Model:
@@ -86,12 +68,11 @@ def new_model(available: NDArray[np.uint64], A: int, pool: int, cost: int) -> Mo
         **dict.fromkeys(("tries", "known", "first_outcome"), (S * A, whole)),
         **dict.fromkeys(("left", "first_entry", "queue"), (S, whole)),
         **dict.fromkeys(("ends", "queued"), (S, no_yes)),
-        **dict.fromkeys(
-            ("next_outcome", "next_entry", "outcome_pair", "outcome_state", "outcome_count"), (pool, whole)
-        ),
+        **dict.fromkeys(OF_OUTCOMES, (pool, whole)),
         "outcome_reward": (pool, real),
         **dict.fromkeys(("new_by_action", "sum_by_action"), (A * KINDS, real)),
         **dict.fromkeys(("new_by_state", "sum_by_state"), (S * KINDS, real)),
+        "own_sum": (S * A, real),
         "V": (S, real),
     }
     arrays = {name: np.zeros(*shape) for name, shape in shapes.items()}
@@ -117,61 +98,18 @@ def lane_numbers(lanes: NDArray[Any], s: "Planner") -> None:
     lanes["cost"] = COSTS[s.cost]
 
 
-class PlannerBatch:
-    """The lanes of one call, settings x seeds on one MDP, and what they leave."""
+class PlannerBatch(TableBatch["Planner"]):
+    """The lanes of one call of the planner."""
 
-    def __init__(
-        self,
-        settings: "Sequence[Planner]",
-        mdp: MDP,
-        length: tuple[int, int | None],
-        seeds: NDArray[np.int64],
-        keep: Keep,
-        replay: NDArray[Any] | None,
-        recorded: bool,
-    ) -> None:
-        if mdp.n_actions > 64:
-            raise ValueError(f"{mdp.name} has {mdp.n_actions} actions; the engine takes at most 64")
-        for name in keep.matrices:
-            if name not in MATRICES:
-                raise unknown("matrix of Planner to keep", name, MATRICES)
-        self.settings, self.mdp, self.seeds, self.recorded = settings, mdp, seeds, recorded
-        self.horizon, self.cap, self.episodes = simulator.run_length(*length)
-        self.snapshot_steps = simulator.snapshot_array(keep.snapshots, self.horizon)
-        self.replay = None if replay is None else simulator.replay_array(replay, seeds, self.horizon, mdp.n_actions)
-        self.dynamics = simulator.dynamics(mdp)
-        self.kept = "Q" in keep.matrices
-        self._allocate()
+    LANE, MATRICES = LANE, ("Q",)
+    replay: NDArray[np.int32] | None = None  # the actions to take [seeds, steps]
 
-    def _allocate(self) -> None:
-        """What the lanes leave, and their numbers."""
-        S, A, n = self.mdp.n_states, self.mdp.n_actions, len(self.settings) * len(self.seeds)
-        T, shots = self.horizon if self.recorded else 0, len(self.snapshot_steps)
-        needed = n * (LANE.itemsize + 8 * S + 4 * S * shots + STEP.itemsize * T + 8 * S * A * self.kept)
-        check_memory(needed, f"{n:,} runs on {S:,} states", "ask for fewer seeds at once, or for less of each")
-        self.visits = np.zeros((n, S), np.int32)
-        self.first_visit = np.full((n, S), -1, np.int32)
-        self.episode_steps = np.zeros((n, max(0, self.episodes)), np.int32)
-        self.snapshots = np.zeros((n, shots, S), np.int32)
-        self.finals = np.zeros((n, S * A if self.kept else 0))
-        self.steps = np.zeros((n, T), STEP)
-        self.refused = np.zeros((n, 2), np.int32)
-        self.lanes = np.zeros(n, LANE)
-        key, stride = random_streams(self.seeds)
-        for i, s in enumerate(self.settings):
-            lanes = self.lanes[i * len(self.seeds) : (i + 1) * len(self.seeds)]
-            lane_numbers(lanes, s)
-            lanes["word"] = key + np.uint64(4) * stride
-            lanes["stride"] = stride
+    def fill(self, lanes: NDArray[Any], s: "Planner") -> None:
+        lane_numbers(lanes, s)
 
-    def execute(self, session: Session) -> list[Trace]:
-        """Run all lanes: a trace for each settings."""
-        self.run_lanes(session)
-        self._check_replay()
-        finite = np.isfinite(self.lanes["total_reward"])
-        self.lanes["over"][~finite] = STOPPED  # each number was finite, their sum is not
-        n = len(self.seeds)
-        return [self._trace(s, slice(i * n, (i + 1) * n)) for i, s in enumerate(self.settings)]
+    @functools.cached_property
+    def dynamics(self) -> simulator.FlatMDP:
+        return simulator.dynamics(self.mdp)
 
     def run_lanes(self, session: Session) -> None:
         n = len(self.seeds)
@@ -197,53 +135,20 @@ class PlannerBatch:
             if not hasattr(own, "model"):  # once per thread
                 own.model = new_model(self.dynamics.available, A, pool, cost)
             length = (self.horizon, self.cap, self.episodes)
-            finals = self.finals[part].reshape(-1)
+            finals = self.finals["Q"][part].reshape(-1)
             kernel(self.lanes[part], *length, self.dynamics, own.model, self._records(part), finals)
 
         return run
 
     def _records(self, part: slice) -> LaneRecords:
         """What a slice of lanes leaves, as the kernel writes it."""
-        arrays = (self.visits, self.first_visit, self.episode_steps, self.snapshots, self.steps)
+        arrays = (self.visits, self.first_visit, self.episode_steps, self.snapshots, self.steps, self.earned)
         replay = np.zeros(0, np.int32)
         if self.replay is not None:
             replay = self.replay[np.arange(part.start, part.stop) % len(self.seeds)]
         flat = [array[part].reshape(-1) for array in arrays]
         return LaneRecords._make([*flat, replay.reshape(-1), self.refused[part].reshape(-1), self.snapshot_steps])
 
-    def _check_replay(self) -> None:
-        for lane in np.flatnonzero(self.refused[:, 0])[:1]:
-            assert self.replay is not None
-            seed, (step, s) = lane % len(self.seeds), self.refused[lane]
-            offer = ", ".join(map(str, np.flatnonzero(self.mdp.available[s])))
-            raise ValueError(
-                f"replay: action {self.replay[seed, step - 1]} at step {step} of seed {self.seeds[seed]} is not "
-                f"available in state {s}; available: {offer}"
-            )
-
-    def _trace(self, s: "Planner", rows: slice) -> Trace:
-        lanes = self.lanes[rows]
-        shape = (len(self.seeds), self.mdp.n_states, self.mdp.n_actions)
-        return Trace(
-            seeds=self.seeds,
-            total_reward=lanes["total_reward"].copy(),
-            total_bonus=lanes["total_bonus"].copy(),
-            steps=lanes["steps"].copy(),
-            visits=self.visits[rows],
-            first_visit=self.first_visit[rows],
-            episode_steps=self.episode_steps[rows],
-            truncated=lanes["truncated"].copy(),
-            snapshots=self.snapshots[rows],
-            Q=self.finals[rows].reshape(shape) if self.kept else None,
-            settings=repr(s),
-            stopped=np.where(lanes["over"] == STOPPED, lanes["steps"], -1),
-        )
-
-    def paths(self, i: int) -> dict[int, Trajectory]:
-        """The recorded steps of settings i, by seed."""
-        paths = {}
-        for row, seed in enumerate(self.seeds, start=i * len(self.seeds)):
-            steps = self.steps[row, : self.lanes["steps"][row]]
-            columns = (np.ascontiguousarray(steps[name]) for name in STEP.names or ())
-            paths[int(seed)] = Trajectory(*columns)
-        return paths
+    def replayed(self, lane: int, step: int) -> int:
+        assert self.replay is not None
+        return int(self.replay[lane % len(self.seeds), step - 1])

@@ -51,7 +51,8 @@ NUMBERS = ("gamma", "optimism", "curiosity", "unit", "prior", "tolerance", "tie_
 COST_NUMBERS = ("cost_weight", "eta", "gamma_sr", "eta_pr", "gamma_pr")
 LANE = np.dtype(
     [(name, np.float64) for name in (*NUMBERS, *COST_NUMBERS)]
-    + [(name, np.float64) for name in ("r_mean", "size_mean", "weight", "r_best", "size_best", "top", "cost_most")]
+    + [(name, np.float64) for name in ("r_mean", "size_mean", "weight", "r_best", "r_most", "size_best")]
+    + [(name, np.float64) for name in ("top", "cost_most")]
     + [("epsilon", np.uint64)]
     + [(name, np.int64) for name in ("backups", "cost", "outcomes", "first", "waiting")]
     + [("last", np.int64)]  # the action that just moved the agent; ACTIONS for none
@@ -76,10 +77,11 @@ class Model(NamedTuple):
     outcome_state: Any  # [pool] s'
     outcome_count: Any  # [pool]
     outcome_reward: Any  # [pool] of the last time
-    new_by_action: Any  # [A * KINDS] repeated tries that had a new outcome
+    new_by_action: Any  # [A * KINDS] repeated tries that were discoveries
     sum_by_action: Any  # [A * KINDS] sum of 1 / n over repeated tries
     new_by_state: Any  # [S * KINDS]
     sum_by_state: Any  # [S * KINDS]
+    own_sum: Any  # [S * A] what a pair itself has added to these sums since it had as many outcomes as now
     Q: Any  # [S * A] Q+ at the last backup
     V: Any  # [S]
     queue: Any  # [S] states to back up, a ring
@@ -91,7 +93,7 @@ class Model(NamedTuple):
 @no_type_check
 def planner_kernel(lanes, horizon, cap, episodes, mdp, model, records, final_Q):
     """Every lane, one after the other; final_Q: where Q+ is kept, [lanes * S * A] or empty."""
-    S = mdp.n_states
+    S, parts = mdp.n_states, len(records.earned) // len(lanes)
     for l in range(len(lanes)):
         lane = lanes[l]
         forget(lane, model)
@@ -107,6 +109,8 @@ def planner_kernel(lanes, horizon, cap, episodes, mdp, model, records, final_Q):
             arrive(l, s_next, t, S, records)
             lane.total_reward += r
             lane.steps = t
+            if episodes < 0:
+                records.earned[l * parts + (t - 1) * parts // horizon] = lane.total_reward
             if len(records.path):
                 record(records.path[l * horizon + t - 1], s, a, s_next, r, bonus)
             lane.state = s_next
@@ -190,8 +194,14 @@ def unit_of(lane):
 
 @no_type_check
 def see_outcome(lane, s, a, r, s_next, discount, model):
-    """Count what followed, its reward, and whether it was new."""
+    """Count what followed, its reward, and whether it was a discovery.
+
+    A discovery is a new outcome that enters a state never seen before, or pays more than anything did: a new way to
+    what is known is not worth hoping for.
+    """
     pair = s * ACTIONS + a
+    is_discovery = r > lane.r_most or (model.first_entry[s_next] < 0 and model.left[s_next] == 0)
+    lane.r_most = max(lane.r_most, r)
     ended = discount == 0.0
     if model.ends[s_next] != ended:
         before = value(lane, s_next, model)
@@ -206,7 +216,8 @@ def see_outcome(lane, s, a, r, s_next, discount, model):
         kind = min(model.known[pair], KINDS) - 1
         model.sum_by_action[a * KINDS + kind] += 1.0 / n
         model.sum_by_state[s * KINDS + kind] += 1.0 / n
-        if i < 0:
+        model.own_sum[pair] += 1.0 / n
+        if i < 0 and is_discovery:
             model.new_by_action[a * KINDS + kind] += 1.0
             model.new_by_state[s * KINDS + kind] += 1.0
     if i < 0:
@@ -216,6 +227,8 @@ def see_outcome(lane, s, a, r, s_next, discount, model):
         model.next_outcome[i], model.first_outcome[pair] = model.first_outcome[pair], i
         model.next_entry[i], model.first_entry[s_next] = model.first_entry[s_next], i
         model.known[pair] += 1
+        if model.known[pair] <= KINDS:
+            model.own_sum[pair] = 0.0
     model.outcome_count[i] += 1
     model.outcome_reward[i] = r
     model.tries[pair] = n + 1
@@ -245,9 +258,10 @@ def see_column(lane, s, s_next, discount, model):
 
 @no_type_check
 def unseen(lane, s, a, model):
-    """The chance that the next try of a pair has an outcome that was not seen: theta / (theta + n).
+    """The chance that the next try of a pair is a discovery: theta / (theta + n).
 
-    theta is learned from repeated tries of pairs with as many known outcomes, of the same action and in the same state.
+    theta is learned from repeated tries of other pairs with as many known outcomes: those of the same action, and those
+    in the same state.
     """
     pair = s * ACTIONS + a
     n = model.tries[pair]
@@ -255,8 +269,9 @@ def unseen(lane, s, a, model):
         return 1.0
     kind = min(model.known[pair], KINDS) - 1
     new = model.new_by_action[a * KINDS + kind] + model.new_by_state[s * KINDS + kind]
-    expected = model.sum_by_action[a * KINDS + kind] + model.sum_by_state[s * KINDS + kind]
-    theta = (lane.prior + new) / (1.0 + expected)
+    by_action = model.sum_by_action[a * KINDS + kind] - model.own_sum[pair]
+    by_state = model.sum_by_state[s * KINDS + kind] - model.own_sum[pair]
+    theta = (lane.prior + new) / (1.0 + (by_action + by_state))
     return theta / (theta + n)
 
 
@@ -328,11 +343,12 @@ def forget(lane, model):
     model.tries[:], model.known[:], model.first_outcome[:] = 0, 0, -1
     model.left[:], model.ends[:], model.first_entry[:] = 0, False, -1
     model.new_by_action[:], model.sum_by_action[:] = 0.0, 0.0
-    model.new_by_state[:], model.sum_by_state[:] = 0.0, 0.0
+    model.new_by_state[:], model.sum_by_state[:], model.own_sum[:] = 0.0, 0.0, 0.0
     model.queued[:], model.column[:], model.M[:] = False, 0.0, 0.0
     lane.outcomes = lane.first = lane.waiting = 0
     lane.r_mean = lane.size_mean = lane.weight = lane.r_best = lane.size_best = 0.0
     lane.cost_most = 1.0 if lane.cost == COUNT_COLUMN else lane.eta if lane.cost == SR_COLUMN else lane.eta_pr
+    lane.r_most = -np.inf
     lane.last = ACTIONS
     lane.top = most(lane)
 

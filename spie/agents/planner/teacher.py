@@ -11,7 +11,7 @@ from typing import Any, no_type_check
 import numpy as np
 from numpy.typing import NDArray
 
-from spie.agents.planner.batch import COSTS, compiled, lane_numbers, new_model
+from spie.agents.planner.batch import COSTS, OF_OUTCOMES, compiled, lane_numbers, new_model
 from spie.agents.planner.kernel import AGENT, LANE, back_up, forget, learn
 from spie.agents.planner.settings import Planner
 from spie.engine.simulator import action_sets
@@ -93,10 +93,10 @@ class Teacher:
     def grow(self, n: int) -> None:
         """Room for n outcomes."""
         grown = {}
-        for name, array in self.model._asdict().items():
-            if name.startswith(("next_", "outcome_")):
-                grown[name] = np.zeros(n, array.dtype)
-                grown[name][: len(array)] = array[:n]
+        for name in OF_OUTCOMES:
+            array = getattr(self.model, name)
+            grown[name] = np.zeros(n, array.dtype)
+            grown[name][: len(array)] = array[:n]
         self.model = self.model._replace(**grown)
 
     def state(self) -> dict[str, NDArray[Any]]:

@@ -1,6 +1,5 @@
 """Runs of SARSA: many settings on many seeds, each pair of them a lane of the kernel."""
 
-import dataclasses
 import functools
 import itertools
 import threading
@@ -10,77 +9,46 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from spie.agents.base import Keep, Replay, Seeds, Session, check_options, pr_rates
+from spie.agents.base import Keep, Replay, Request, Session, pr_rates
 from spie.agents.sarsa.closed_forms import closed_forms, given_matrices
 from spie.agents.sarsa.kernel import HELPERS, sarsa_kernel
-from spie.agents.sarsa.layout import LANE, MOMENT, STEP, STOPPED, Dynamics, Records, Tables
+from spie.agents.sarsa.layout import LANE, MOMENT, STOPPED, Dynamics, Records, Tables
 from spie.agents.sarsa.options import FIXED, VECTOR_CODE
 from spie.agents.sarsa.recording import check_mazes, dynamics, recording
+from spie.agents.tables import TableBatch, run_recorded
 from spie.engine import sparse_rows
-from spie.engine.lanes import aligned_zeros, check_memory, random_streams, run_chunks, seed_array
+from spie.engine.lanes import aligned_zeros, check_memory, random_streams, run_chunks
 from spie.engine.specialise import specialise
-from spie.errors import unknown
-from spie.rewards import get_reward
+from spie.rewards import EPISODE_QUANTITIES, QUANTITIES, get_reward
 from spie.tasks.base import check_kind
 from spie.tasks.mdp import MDP
-from spie.trace import Trace, Trajectory
+from spie.trace import Trace
 
 if TYPE_CHECKING:
     from spie.agents.sarsa.settings import Sarsa
 
 DENSE_STATES = 4096  # above this, M is kept row-sparse
 UNROLLED_STATES = 16  # up to this, loops over states have a constant length
-MATRICES = ("Q", "M", "F", "N")
 SHARED_NAMES = (  # of a lane's numbers with the settings
     "alpha", "eta", "gamma", "gamma_sr", "beta", "q0", "m0",
     "inverse_temperature", "stickiness", "heading", "turn_back", "lapse", "habit", "habit_rate", "optimism",
 )  # fmt: skip
 
 
-def run_sarsa(
-    settings: "Sequence[Sarsa]",
-    task: MDP | Sequence[MDP],
-    steps: int,
-    seeds: Seeds = 1,
-    *,
-    episodes: int | None = None,
-    keep: Keep = Keep(),
-    replay: Replay | None = None,
-    session: Session = Session(),
-) -> list[Trace]:
-    """Run each of `settings` on each seed: one Trace per settings, in their order.
-
-    steps: the length of a run; with `episodes`, the cap of each episode (where it is truncated, Q still bootstraps).
-    seeds: a count n, meaning 0 ... n-1, or the seeds themselves. A seed gives the same run in any company.
-    episodes: stop after that many episodes.
-    keep: final values of "Q", "M", "F", "N", snapshots of the visits, trajectories of some seeds.
-    replay: recorded behaviour in place of the agent's own; it learns all the same. With several mazes (`task` is a
-    sequence of MDPs with the same states) the replay says which trial was in which.
-    session: threads (None: one per processor) and progress. Results do not depend on it.
-
-    A lane whose numbers are no longer finite stops there; `failures` of its trace names it, and the other lanes go on.
-    """
-    mazes = as_mazes(task)
-    check_options(keep, replay, session)
+def run_batch(settings: "Sequence[Sarsa]", request: Request) -> list[Trace]:
+    """Run each of `settings` on each seed: one Trace for each set of settings, in their order."""
+    mazes, seeds, replay = as_mazes(request.task), request.seed_array, request.replay
     order = in_order(settings)
     settings = [settings[i] for i in order]
-    all_seeds = seed_array(seeds)
-    chosen = seed_array(keep.paths) if keep.paths else np.empty(0, np.int64)
-    for seed in chosen[~np.isin(chosen, all_seeds)]:
-        raise ValueError(f"Keep: seed {seed} of paths is not among the seeds of the run")
-    whole = len(chosen) == len(all_seeds)
-    batch = Batch(settings, mazes, steps, all_seeds, episodes, keep, recorded=whole)
-    if replay is not None:
-        check_actions(replay, batch)
-        batch.follow(replay, np.arange(len(all_seeds)))
-    traces = batch.execute(session)
-    if len(chosen):
-        if not whole:  # run the chosen seeds once more: a seed repeats itself, and the others need not be recorded
-            batch = Batch(settings, mazes, steps, chosen, episodes, Keep(), recorded=True)
-            if replay is not None:
-                batch.follow(replay, np.array([list(all_seeds).index(seed) for seed in chosen]))
-            batch.run_lanes(Session(session.threads))
-        traces = [dataclasses.replace(trace, paths=batch.paths(i)) for i, trace in enumerate(traces)]
+
+    def make(rows: NDArray[np.int64], keep: Keep, recorded: bool) -> Batch:
+        batch = Batch(settings, mazes, request.steps, seeds[rows], request.episodes, keep, recorded)
+        if replay is not None:
+            check_actions(replay, batch, seeds)
+            batch.follow(replay, rows)
+        return batch
+
+    traces = run_recorded(request, make)
     return [trace for _, trace in sorted(zip(order, traces, strict=True), key=lambda pair: pair[0])]
 
 
@@ -98,9 +66,9 @@ def as_mazes(task: MDP | Sequence[MDP]) -> tuple[MDP, ...]:
     return mazes
 
 
-def check_actions(replay: Replay, batch: "Batch") -> None:
-    """Refuse actions that are not of the shape of a run, or none of the MDP's."""
-    actions, T, seeds, A = replay.actions, batch.horizon, batch.seeds, batch.mdp.n_actions
+def check_actions(replay: Replay, batch: "Batch", seeds: NDArray[np.int64]) -> None:
+    """Refuse actions that are not of the shape of a run of all seeds, or none of the MDP's."""
+    actions, T, A = replay.actions, batch.horizon, batch.mdp.n_actions
     if replay.given:
         if (replay.steps, replay.n_subjects) != (T, len(seeds)) or batch.episodes >= 0:
             n = replay.n_subjects
@@ -116,7 +84,8 @@ def check_actions(replay: Replay, batch: "Batch") -> None:
 
 def _kind(s: "Sarsa") -> tuple[Any, ...]:
     """What settings must share to run in one call of a kernel; the rest are numbers of the lane."""
-    return s.reward, s.learned, s.next_action, s.ties, s.bonus_from, s.sparse, s.tolerance, s.policy, s.target
+    kernel = (s.reward, s.learned, s.next_action, s.ties, s.bonus_from, s.sparse, s.tolerance, s.policy, s.target)
+    return *kernel, s.count, s.standardised, s.potential
 
 
 def q_width(n_actions: int) -> int:
@@ -126,11 +95,13 @@ def q_width(n_actions: int) -> int:
 
 def group_size(n_states: int) -> int:
     """How many lanes advance in turn: as long as the matrices of a group stay near the processor."""
-    return 8 if n_states <= UNROLLED_STATES else 4 if n_states <= 128 else 1
+    return 16 if n_states <= 8 else 8 if n_states <= UNROLLED_STATES else 4 if n_states <= 128 else 1
 
 
-class Batch:
-    """The lanes of one call, settings x seeds on one MDP, and what they leave."""
+class Batch(TableBatch["Sarsa"]):
+    """The lanes of one call of SARSA; several mazes of the same states count as one MDP."""
+
+    LANE, MATRICES = LANE, ("Q", "M", "F", "N")
 
     def __init__(
         self,
@@ -143,36 +114,25 @@ class Batch:
         recorded: bool = False,
         likelihood: Literal["", "sum", "each"] = "",
     ) -> None:
-        mdp = mazes[0]
-        for name, value in (("steps", steps), ("episodes", episodes)):
-            if value is not None and not (isinstance(value, int | np.integer) and value >= 1):
-                raise ValueError(f"{name} must be a whole number of at least 1, not {value}")
-        if mdp.n_actions > 64:
-            raise ValueError(f"{mdp.name} has {mdp.n_actions} actions; the engine takes at most 64")
-        for name in keep.matrices:
-            if name not in MATRICES:
-                raise unknown("matrix to keep", name, MATRICES)
-        self.settings, self.mazes, self.mdp, self.seeds = settings, mazes, mdp, seeds
-        self.keep, self.recorded, self.likelihood = keep.matrices, recorded, likelihood
+        self.mazes, self.likelihood = mazes, likelihood
         self.replay: Replay | None = None
         self.guided = False
-        self.episodes, self.cap = (-1, -1) if episodes is None else (episodes, steps)
-        self.horizon = steps if episodes is None else steps * episodes
-        if self.horizon >= 2**31:
-            raise ValueError(f"a run of {self.horizon:,} steps is too long: at most {2**31 - 1:,}")
-        self.snapshot_steps = self._snapshot_steps(keep.snapshots)
         self.has_terms = any(s.stickiness or s.heading or s.turn_back or s.lapse for s in settings)
         self.has_habit = any(s.habit for s in settings)
         self.has_optimism = any(s.optimism for s in settings)
-        if mdp.cells is None and any(s.heading for s in settings):
-            raise ValueError(f"heading needs a map, and {mdp.name} has none: it is not known which way is straight on")
-        self._allocate()
+        super().__init__(settings, mazes[0], steps, seeds, episodes, keep, recorded, int(likelihood == "each"))
+        if self.mdp.cells is None and any(s.heading for s in settings):
+            name = self.mdp.name
+            raise ValueError(f"heading needs a map, and {name} has none: it is not known which way is straight on")
+        self.log_p = np.zeros((len(self.lanes), self.horizon if likelihood == "each" else 0))
 
-    def _snapshot_steps(self, snapshots: Sequence[int]) -> NDArray[np.int64]:
-        steps = np.array(snapshots, np.int64)
-        if len(steps) and not (steps[0] >= 1 and (np.diff(steps) > 0).all() and steps[-1] <= self.horizon):
-            raise ValueError(f"snapshots must be rising steps between 1 and {self.horizon}, not {list(snapshots)}")
-        return steps
+    def fill(self, lanes: NDArray[Any], s: "Sarsa") -> None:
+        lanes["scale"] = lanes["forgotten"] = 1.0
+        for name in SHARED_NAMES:
+            lanes[name] = getattr(s, name)
+        lanes["eta_pr"], lanes["gamma_pr"] = pr_rates(s)
+        lanes["tie_tolerance"] = s.tie_tolerance if s.ties == "random" else 0.0
+        lanes["epsilon"] = round(s.epsilon * 2**32)
 
     def follow(self, replay: Replay, rows: NDArray[np.int64]) -> None:
         """Let each lane take a row of the actions of a replay, or follow a subject, in place of its own choices.
@@ -199,49 +159,13 @@ class Batch:
         key, self.lanes["stride"] = random_streams(seeds)
         self.lanes["word"] = key + np.uint64(4) * self.lanes["stride"]
 
-    def _allocate(self) -> None:
-        """What the lanes leave, and their numbers."""
-        S, A, n = self.mdp.n_states, self.mdp.n_actions, len(self.settings) * len(self.seeds)
-        T, shots = self.horizon if self.recorded else 0, len(self.snapshot_steps)
-        sizes = {name: (S * A if name == "Q" else S * S) * (name in self.keep) for name in MATRICES}
-        each = self.horizon if self.likelihood == "each" else 0
-        needed = n * (LANE.itemsize + 8 * S + 4 * S * shots + STEP.itemsize * T + 8 * (sum(sizes.values()) + each))
-        check_memory(needed, f"{n:,} runs on {S:,} states", "ask for fewer seeds at once, or for less of each")
-        self.visits = np.zeros((n, S), np.int32)
-        self.first_visit = np.full((n, S), -1, np.int32)
-        self.episode_steps = np.zeros((n, max(0, self.episodes)), np.int32)
-        self.snapshots = np.zeros((n, shots, S), np.int32)
-        self.finals = {name: np.zeros((n, size)) for name, size in sizes.items()}
-        self.steps = np.zeros((n, T), STEP)
-        self.log_p = np.zeros((n, each))
-        self.lanes = np.zeros(n, LANE)
-        self.lanes["scale"] = self.lanes["forgotten"] = 1.0
-        self.refused = np.zeros((n, 2), np.int32)
-        key, stride = random_streams(self.seeds)
-        for i, s in enumerate(self.settings):
-            lanes = self.lanes[i * len(self.seeds) : (i + 1) * len(self.seeds)]
-            for name in SHARED_NAMES:
-                lanes[name] = getattr(s, name)
-            lanes["eta_pr"], lanes["gamma_pr"] = pr_rates(s)
-            lanes["tie_tolerance"] = s.tie_tolerance if s.ties == "random" else 0.0
-            lanes["epsilon"] = round(s.epsilon * 2**32)
-            # Step t, from 1, uses words 4t for a, 4t + 1 for s', 4t + 2 for a', 4t + 3 for the start of a new episode
-            lanes["word"] = key + np.uint64(4) * stride
-            lanes["stride"] = stride
-
-    def execute(self, session: Session) -> list[Trace]:
-        """Run all lanes: a trace for each settings."""
-        self.run_lanes(session)
-        self._check_replay()
-        lanes, n = self.lanes, len(self.seeds)
-        finite = np.isfinite(lanes["total_reward"]) & np.isfinite(lanes["total_bonus"])
-        lanes["over"][~finite] = STOPPED  # each number was finite, their sum is not
-        if ((lanes["over"] == STOPPED) & (lanes["steps"] == 1)).all():
+    def check(self) -> None:
+        super().check()
+        if ((self.lanes["over"] == STOPPED) & (self.lanes["steps"] == 1)).all():
             raise ValueError(
                 f'reward "{self.settings[0].reward}" was infinite or NaN on {self.mdp.name} at the first step of every '
                 f"run (seed {self.seeds[0]}): does it divide by what starts at 0?"
             )
-        return [self._trace(i, slice(i * n, (i + 1) * n)) for i in range(len(self.settings))]
 
     def run_lanes(self, session: Session) -> None:
         """Run all lanes; neighbours of one kind share the calls of their kernel."""
@@ -254,16 +178,9 @@ class Batch:
             chunks += [(run, slice(i, min(i + size, lanes.stop))) for i in range(lanes.start, lanes.stop, size)]
         run_chunks(chunks, session.threads, session.progress)
 
-    def _check_replay(self) -> None:
-        for lane in np.flatnonzero(self.refused[:, 0])[:1]:
-            assert self.replay is not None
-            step, s = self.refused[lane]
-            a = self.replay.actions.reshape(-1)[self.lanes["at"][lane] + step - 1]
-            offer = ", ".join(map(str, np.flatnonzero(self.mdp.available[s])))
-            raise ValueError(
-                f"replay: action {a} at step {step} of seed {self.seeds[lane % len(self.seeds)]} is not "
-                f"available in state {s}; available: {offer}"
-            )
+    def replayed(self, lane: int, step: int) -> int:
+        assert self.replay is not None
+        return int(self.replay.actions.reshape(-1)[self.lanes["at"][lane] + step - 1])
 
     def _prepare(self, s: "Sarsa", lanes: slice) -> tuple[Callable[[slice], None], int]:
         """A function that runs a slice of lanes of one kind, and how many lanes to give it at a time."""
@@ -274,7 +191,10 @@ class Batch:
         if is_sparse and set(self.keep) - {"Q"}:
             raise ValueError(f"row-sparse runs keep no {', '.join(sorted(set(self.keep) - {'Q'}))}; set sparse=False")
         constants = self._constants(s, has, is_sparse, ordered=matrices > 0 and not is_sparse)
-        kernel = specialise(sarsa_kernel, HELPERS, constants, VECTOR_CODE, get_reward(s.reward), allocates=is_sparse)
+        if s.potential and len(self.mazes) > 1:
+            raise ValueError("potential=True knows one maze; with several mazes leave it out")
+        asked = (get_reward(s.reward), (*QUANTITIES, *EPISODE_QUANTITIES))
+        kernel = specialise(sarsa_kernel, HELPERS, constants, VECTOR_CODE, *asked, allocates=is_sparse)
         together = group_size(S)
         square = 0 if is_sparse else together * S * (-(-S // 8) * 8)
         check_memory(8.0 * matrices * square, f"{self.mdp.name}: learning on {S:,} states", "set sparse=True")
@@ -287,38 +207,38 @@ class Batch:
             if not hasattr(own, "tables"):  # once per thread: lanes leave the matrices at zero
                 own.tables = self._tables(together, constants, sizes, given)
                 own.pool = sparse_rows.empty_pool(S) if is_sparse else ()
-            kernel(
-                self.lanes[part],
-                together,
-                self.horizon,
-                self.cap,
-                self.episodes,
-                s.tolerance,
-                self._dynamics,
-                own.tables,
-                own.pool,
-                kept,
-                self._records(part),
-            )
+            lengths = self.horizon, self.cap, self.episodes
+            records, after = self._records(part), 0
+            for shot, until in enumerate(sorted({*self.snapshot_steps, self.horizon})):
+                own.pool = kernel(
+                    self.lanes[part], together, after, until, *lengths, s.tolerance, self._dynamics, own.tables,
+                    own.pool, kept, records
+                )  # fmt: skip
+                if shot < len(self.snapshot_steps):
+                    self.snapshots[part, shot] = self.visits[part]
+                after = until
             if self.keep:
                 self._keep(part, own.tables, kept)
 
         seconds = self.horizon * (2e-8 + 3e-10 * S * matrices)  # of a lane, roughly
         size = max(1, min(int(0.2 / seconds), (lanes.stop - lanes.start) // 4))  # often enough for progress and Ctrl-C
-        if self.keep:
+        if self.keep or len(self.snapshot_steps):
             size = together  # the next group takes the place of this one
         return run, -(-size // together) * together
 
     def _has(self, s: "Sarsa") -> dict[str, bool]:
         """The matrices and sums that the reward, or the caller, asks for."""
         needs = {*get_reward(s.reward).needs, *(self.keep if s.learned else ())}
+        if s.optimism:
+            needs |= {"sr-column": {"M_col_next"}, "pr-column": {"N_col_next"}}.get(s.count, set())
         return {
             "M": bool(needs & {"M", "M_next"} or (s.learned and "M_col_next" in needs)),
             "M_ROW": "M_row" in needs,
             "M_COL": "M_col_next" in needs,
-            "F": bool(needs & {"F", "F_row", "F_row_next"}),
+            "F": bool(needs & {"F", "F_row", "F_row_next", "F_episode_next"}),
             "N": bool(needs & {"N", "N_next"}),
             "N_COL": "N_col_next" in needs,
+            "EPISODE": "F_episode_next" in needs,
         }
 
     def _constants(self, s: "Sarsa", has: dict[str, bool], is_sparse: bool, ordered: bool) -> dict[str, Any]:
@@ -347,7 +267,6 @@ class Batch:
             "BONUS_FIRST": s.bonus_from == "previous",
             "MASKED": not all(maze.available.all() for maze in self.mazes),
             "MAZES": len(self.mazes) > 1,
-            "RECORDED": self.recorded,
             "REPLAYED": self.replay is not None,
             "GIVEN": given,
             "GUIDED": self.guided,
@@ -357,6 +276,10 @@ class Batch:
             "TERMS": self.has_terms,
             "HABIT": self.has_habit,
             "OPTIMISM": self.has_optimism,
+            "BY_SR": s.count == "sr-column",
+            "BY_PR": s.count == "pr-column",
+            "STANDARDISED": s.standardised,
+            "POTENTIAL": s.potential,
             "EXPECTED": s.target == "expected",
             "MAX": s.target == "max",
             "CACHED": cached,
@@ -368,27 +291,35 @@ class Batch:
     ) -> Tables:
         """Room for what a group of lanes learns; the matrices are given where they are not learned."""
         S = self.mdp.n_states
+        pairs, paid, noted = (together * S * constants[name] for name in ("Q_WIDTH", "POTENTIAL", "HAS_EPISODE"))
+        matrices = given or (*map(aligned_zeros, sizes.values()), aligned_zeros(4, together * (-(-S // 8) * 8) + 8))
         return Tables(
-            aligned_zeros(together * S * constants["Q_WIDTH"]),
-            np.empty(together * S, np.uint8 if self.mdp.n_actions <= 8 else np.uint64),
-            np.empty(together * S if constants["ORDERED"] else 0, np.uint32),
-            np.empty(together * S * constants["Q_WIDTH"] if constants["HABIT"] else 0),
-            np.empty(together * S * constants["Q_WIDTH"] if constants["OPTIMISM"] else 0),
-            np.zeros(self.mdp.n_actions + 1),
-            np.zeros(self.mdp.n_actions),
-            *(given or (*map(aligned_zeros, sizes.values()), aligned_zeros(4, together * (-(-S // 8) * 8)))),
+            Q=aligned_zeros(pairs),
+            greedy=np.empty(together * S, np.uint8 if self.mdp.n_actions <= 8 else np.uint64),
+            rank=np.empty(together * S if constants["ORDERED"] else 0, np.uint32),
+            habit=np.empty(pairs if constants["HABIT"] else 0),
+            tries=np.empty(
+                pairs if constants["OPTIMISM"] else 0,
+                np.uint32 if constants["BY_SR"] or constants["BY_PR"] else np.float64,
+            ),
+            preference=np.zeros(self.mdp.n_actions + 1),
+            weight=np.zeros(self.mdp.n_actions),
+            **dict(zip(("M", "F", "N", "sums"), matrices, strict=True)),
+            moves=np.empty(paid // S * self.mdp.next.size),
+            worth=np.empty((3, paid)),
+            walk=np.empty((2, noted), np.int64),
         )
 
     def _records(self, part: slice) -> Records:
         """What a slice of lanes leaves, as the kernel writes it."""
-        arrays = (self.visits, self.first_visit, self.episode_steps, self.snapshots, self.steps, self.log_p)
+        arrays = (self.visits, self.first_visit, self.episode_steps, self.steps, self.log_p, self.earned)
         actions, moments, ways = np.zeros(0, np.int32), np.zeros(0, MOMENT), np.zeros((0, 1))
         if self.guided or (self.replay is not None and self.replay.given):
             moments, _, _, ways, *_ = self.recording
         elif self.replay is not None:
             actions = self.replay.actions.astype(np.int32).reshape(-1)
         flat = [array[part].reshape(-1) for array in (*arrays, self.refused)]
-        return Records._make([*flat, self.snapshot_steps, actions, moments, ways])
+        return Records._make([*flat, actions, moments, ways])
 
     @functools.cached_property
     def _dynamics(self) -> Dynamics:
@@ -420,31 +351,6 @@ class Batch:
         for matrix in matrices.values():
             matrix[:] = 0.0
 
-    def _trace(self, i: int, rows: slice) -> Trace:
-        n, lanes, s = len(self.seeds), self.lanes[rows], self.settings[i]
-        kept: dict[str, Any] = {name: self.finals[name][rows].reshape(n, self.mdp.n_states, -1) for name in self.keep}
-        if not s.learned:
-            kept.update(given_matrices(self.mdp, s, set(self.keep) - {"Q"}, n))
-        return Trace(
-            seeds=self.seeds,
-            total_reward=lanes["total_reward"].copy(),
-            total_bonus=lanes["total_bonus"].copy(),
-            steps=lanes["steps"].copy(),
-            visits=self.visits[rows],
-            first_visit=self.first_visit[rows],
-            episode_steps=self.episode_steps[rows],
-            truncated=lanes["truncated"].copy(),
-            snapshots=self.snapshots[rows],
-            settings=repr(s),
-            stopped=np.where(lanes["over"] == STOPPED, lanes["steps"], -1),
-            **kept,
-        )
-
-    def paths(self, i: int) -> dict[int, Trajectory]:
-        """The recorded steps of settings i, by seed."""
-        paths = {}
-        for row, seed in enumerate(self.seeds, start=i * len(self.seeds)):
-            steps = self.steps[row, : self.lanes["steps"][row]]
-            columns = (np.ascontiguousarray(steps[name]) for name in STEP.names or ())
-            paths[int(seed)] = Trajectory(*columns)
-        return paths
+    def kept(self, i: int, rows: slice) -> dict[str, Any]:
+        found, s = super().kept(i, rows), self.settings[i]
+        return found if s.learned else found | given_matrices(self.mdp, s, set(self.keep) - {"Q"}, len(self.seeds))

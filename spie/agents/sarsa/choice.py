@@ -18,7 +18,10 @@ With optimism, Q[s, a] is read everywhere, here and in the target, as
 
     Q[s, a] + optimism * V / (n[s, a] + 1)^2
 
-n being how often a was taken in s, and V = R / (1 - gamma) the scale of the values: R is the largest average of |r| so
+n being how often a was taken in s (count="visits"), or a pseudo-count of the state s' to which it led last: the sum of
+its column |M[:, s']| / eta (count="sr-column") or |N[:, s']| / eta_PR (count="pr-column"), 0 before the first try. For
+the former an end teaches that nothing follows it: M[s', :] += eta (1(s') - M[s', :]). V = R / (1 - gamma) is the scale
+of the values: R is the largest average of |r| so
 far, of averages that forget at the rate 1 - gamma, corrected for their start at 0. While no reward other than 0 was
 seen, R is .01.
 """
@@ -31,6 +34,8 @@ from spie.agents.sarsa.layout import NO_MOVE
 from spie.agents.sarsa.options import (
     ACTIONS,
     ALL_ACTIONS,
+    BY_PR,
+    BY_SR,
     CACHED,
     CHOICES,
     ENDS,
@@ -39,10 +44,13 @@ from spie.agents.sarsa.options import (
     GUIDED,
     HABIT,
     LIKELIHOOD,
+    M_COL,
     MASKED,
     MAX,
     MAZES,
+    N_COL,
     OPTIMISM,
+    ORDERED,
     Q_STEP,
     REPLAYED,
     RESAMPLE,
@@ -55,9 +63,10 @@ from spie.engine.policy import epsilon_greedy, greedy_actions
 
 
 @no_type_check
-def choose(lane, now, place, s, S, mdp, tables, records):
+def choose(lane, now, place, S, mdp, tables, records):
     """The action of step t: recorded, carried over from the step before, or drawn."""
     l, t, horizon, _ = now
+    s = np.int64(lane.state)
     if GIVEN:
         a = np.int64(records.moments[lane.at].action)
         if LIKELIHOOD and (RESAMPLE or lane.action == ACTIONS):  # else it was chosen when it was looked ahead to
@@ -101,7 +110,10 @@ def look_ahead(lane, now, place, s_next, discount, S, mdp, tables, records):
         return a_next, largest_value(lane, place, s_next, S, mdp, tables)
     if EXPECTED or ((REPLAYED or GUIDED) and a_next == ACTIONS):
         return a_next, expected_value(lane, place, s_next, S, mdp, tables)
-    return a_next, value_of(lane, np.uint64(place * S + s_next) * Q_STEP + np.uint64(a_next), tables)
+    if OPTIMISM and not (REPLAYED or SOFTMAX or TERMS or HABIT):
+        return a_next, tables.preference[a_next]  # which a' was drawn by
+    q = np.uint64(place * S + s_next) * Q_STEP + np.uint64(a_next)
+    return a_next, value_of(lane.hope, one_try(lane), q, tables)
 
 
 @no_type_check
@@ -127,23 +139,48 @@ def draw_action(word, lane, place, s, S, mdp, tables):
 
 
 @no_type_check
-def value_of(lane, q, tables):
+def hope_of(lane):
+    """What optimism adds to an action never tried; with pseudo-counts times eta^2: divided by (column + eta)^2."""
+    scale = lane.largest if lane.largest > 0.0 else 0.01
+    hope = lane.optimism * scale / (1.0 - lane.gamma)
+    if BY_SR:
+        return hope * (lane.eta * lane.eta)
+    if BY_PR:
+        return hope * (lane.eta_pr * lane.eta_pr)
+    return hope
+
+
+@no_type_check
+def one_try(lane):
+    """What is added to what `tries_of` reads, so that an action never tried counts as tried once."""
+    if BY_SR:
+        return lane.eta
+    return lane.eta_pr if BY_PR else 1.0
+
+
+@no_type_check
+def value_of(hope, once, q, tables):
     """Q[s, a], stored at q, with the optimism for what was seldom tried."""
     if not OPTIMISM:
         return tables.Q[q]
-    tries = tables.tries[q] + 1.0
-    scale = lane.largest if lane.largest > 0.0 else 0.01
-    return tables.Q[q] + lane.optimism * scale / (1.0 - lane.gamma) / (tries * tries)
+    tries = once
+    if BY_SR:  # the sum of the column of the state to which the action led last
+        tries += tables.sums[M_COL, tables.tries[q]]
+    elif BY_PR:
+        tries += tables.sums[N_COL, tables.tries[q]]
+    else:
+        tries += tables.tries[q]
+    return tables.Q[q] + hope / (tries * tries)
 
 
 @no_type_check
 def largest_value(lane, place, s, S, mdp, tables):
     """max Q[s, :]"""
     legal = legal_actions(lane, s, S, mdp)
-    best = -np.inf
+    best, hope, once, here = -np.inf, lane.hope, one_try(lane), np.uint64(place * S + s) * Q_STEP
     for a in range(ACTIONS):
         if not MASKED or (legal >> np.uint64(a)) & np.uint64(1):
-            best = max(best, value_of(lane, np.uint64(place * S + s) * Q_STEP + np.uint64(a), tables))
+            best = max(best, value_of(hope, once, here + np.uint64(a), tables))
     return best
 
 
@@ -163,9 +200,9 @@ def preferences(lane, place, s, legal, S, mdp, tables):
     """x(a) of each available action, in `tables.preference`, and after them the largest."""
     here = np.uint64(place * S + s) * Q_STEP
     first = (np.int64(lane.maze) * S + s) * ACTIONS if MAZES else s * ACTIONS
-    best = -np.inf
+    best, hope, once = -np.inf, lane.hope, one_try(lane)
     for a in range(ACTIONS):
-        x = value_of(lane, here + np.uint64(a), tables)
+        x = value_of(hope, once, here + np.uint64(a), tables)
         if SOFTMAX:
             x *= lane.inverse_temperature
         if TERMS:
@@ -231,10 +268,11 @@ def expected_value(lane, place, s, S, mdp, tables):
     else:
         policy_weights(lane, place, s, legal, S, mdp, tables)
         total = 1.0
-    value = 0.0
+    value, hope, once = 0.0, lane.hope, one_try(lane)
     for a in range(ACTIONS):
         if not MASKED or (legal >> np.uint64(a)) & np.uint64(1):
-            value += tables.weight[a] * value_of(lane, np.uint64(place * S + s) * Q_STEP + np.uint64(a), tables)
+            q = np.uint64(place * S + s) * Q_STEP + np.uint64(a)
+            value += tables.weight[a] * value_of(hope, once, q, tables)
     return value / total
 
 
@@ -281,10 +319,16 @@ def weight_of(a, ways, tables, records):
 def note_move(lane, place, s, a, s_next, r, S, mdp, tables):
     """What the choice terms and the optimism remember."""
     if OPTIMISM:
-        tables.tries[np.uint64(place * S + s) * Q_STEP + np.uint64(a)] += 1.0
+        q = np.uint64(place * S + s) * Q_STEP + np.uint64(a)
+        if BY_SR or BY_PR:
+            x_next = np.int64(tables.rank[np.uint64(place * S + s_next)]) if BY_SR and ORDERED else s_next
+            tables.tries[q] = place * ((S + 7) // 8 * 8) + x_next
+        else:
+            tables.tries[q] += 1.0
         lane.average += (1.0 - lane.gamma) * (abs(r) - lane.average)
         lane.forgotten *= lane.gamma
         lane.largest = max(lane.largest, lane.average / (1.0 - lane.forgotten))
+        lane.hope = hope_of(lane)
     if TERMS:
         lane.last_action = a
         if s_next != s:
@@ -298,16 +342,19 @@ def note_move(lane, place, s, a, s_next, r, S, mdp, tables):
 
 
 @no_type_check
-def renew_greedy(lane, place, S, mdp, tables):
+def renew_greedy(lanes, first, n, S, mdp, tables):
     """argmax Q[s, :] of the state left. The new Q is waited for, so the lanes do it together, after their steps."""
-    s = np.int64(lane.left)
-    legal = mdp.available[s] if MASKED else ALL_ACTIONS
-    here = np.uint64(place * S + s)
-    tables.greedy[here] = greedy_actions(tables.Q, here * Q_STEP, legal, lane.tie_tolerance)
+    if CACHED:
+        for place in range(n):
+            lane = lanes[np.uint64(first + place)]
+            s = np.int64(lane.left)
+            legal = mdp.available[s] if MASKED else ALL_ACTIONS
+            here = np.uint64(place * S + s)
+            tables.greedy[here] = greedy_actions(tables.Q, here * Q_STEP, legal, lane.tie_tolerance)
 
 
 HELPERS = (
-    legal_actions, value_of, largest_value,
+    legal_actions, hope_of, one_try, value_of, largest_value,
     preferences, softmax_weights, greedy_set, draw_action, policy_weights, expected_value, weight_of,
     note_choice, replayed_action, choose, look_ahead, note_move, renew_greedy,
 )  # fmt: skip

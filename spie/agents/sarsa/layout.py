@@ -4,13 +4,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-RUNNING, FINISHED, STOPPED = 0, 1, 2
+from spie.engine.simulator import FINISHED as FINISHED
+from spie.engine.simulator import RUNNING as RUNNING
+from spie.engine.simulator import STEP as STEP
+from spie.engine.simulator import STOPPED as STOPPED
+
 NO_MOVE = 2**31 - 1  # no difference of two positions
 LANE = np.dtype(
     [(name, np.float64) for name in ("alpha", "eta", "gamma", "gamma_sr", "eta_pr", "gamma_pr", "beta", "q0", "m0")]
     + [("tie_tolerance", np.float64), ("total_reward", np.float64), ("total_bonus", np.float64)]
     + [("epsilon", np.uint64), ("word", np.uint64), ("stride", np.uint64), ("steps", np.int64)]
     + [(name, np.uint32) for name in ("state", "action", "seen", "phase", "table", "left")]
+    + [("taken", np.uint32), ("state_next", np.uint32), ("reward", np.float64), ("discount", np.float64)]  # of a step
     + [(name, np.int32) for name in ("episode", "length", "truncated")]
     + [("over", np.int32)]  # RUNNING, FINISHED, or STOPPED because its numbers were no longer finite
     # The policy, and what it remembers of this episode
@@ -18,14 +23,14 @@ LANE = np.dtype(
     + [(name, np.float64) for name in ("habit", "habit_rate")]
     + [("last_action", np.uint32), ("last_state", np.uint32)]  # A and S at its start; the state is the last other one
     + [("last_move", np.int32), ("maze", np.uint32)]
-    # Optimism: its factor; the average of |r|, gamma^t, and the largest average so far
-    + [(name, np.float64) for name in ("optimism", "average", "forgotten", "largest")]
+    # Optimism: its factor; the average of |r|, gamma^t, the largest average so far; and what an untried action gets
+    + [(name, np.float64) for name in ("optimism", "average", "forgotten", "largest", "hope")]
+    # Of the bonuses so far: how many, their mean, and the sum of squared differences from it
+    + [(name, np.float64) for name in ("n_bonuses", "bonus_mean", "bonus_squares")]
+    + [("unrenewed", np.int64)]  # steps since the potential was renewed
+    + [("walk", np.int64), ("walked", np.int64)]  # the episode whose states are noted, and how many they are
     # A recording: where the lane is in it, and log p of its choices so far, log_p - log(scale)
     + [("at", np.int64), ("end", np.int64), ("log_p", np.float64), ("scale", np.float64)],
-    align=True,
-)
-STEP = np.dtype(
-    [(name, np.int32) for name in ("state", "action", "next_state")] + [("reward", np.float64), ("bonus", np.float64)],
     align=True,
 )
 # A recording, state by state: a trial of n steps has n + 1 of these, the last without an action.
@@ -64,13 +69,16 @@ class Tables(NamedTuple):
     greedy: Any  # [n * S] argmax Q[s, :], a set of actions
     rank: Any  # [n * S] the row and column of a state in M, F and N, where they are ORDERED
     habit: Any  # [n * S * Q_WIDTH]
-    tries: Any  # [n * S * Q_WIDTH] how often each action was taken in each state
+    tries: Any  # [n * S * Q_WIDTH] how often each action was taken in each state, or which of `sums` counts it
     preference: Any  # [A + 1] of the actions of the state that is looked at, and the largest of them
     weight: Any  # [A] their probabilities up to a common factor
     M: Any  # [n * S * W], likewise F and N; N is kept transposed, because its columns are what is learned
     F: Any
     N: Any
-    sums: Any  # [4, n * W]
+    sums: Any  # [4, n * W + 8], of which the last 8 stay 0
+    moves: Any  # [n * S * A * K] how often each successor followed, ends left out
+    worth: Any  # [3, n * S] how often a state was left, what was paid for it, and the potential U
+    walk: Any  # [2, n * S] where the rows in F of this episode's states begin, and when each state was last one of them
 
 
 class Records(NamedTuple):
@@ -79,11 +87,10 @@ class Records(NamedTuple):
     visits: Any  # [lanes * S]
     first_visit: Any  # [lanes * S]
     episode_steps: Any  # [lanes * episodes]
-    snapshots: Any  # [lanes * asked steps * S]
     path: Any  # [lanes * horizon] of STEP
     log_p: Any  # [lanes * horizon] of the recorded choices
+    earned: Any  # [lanes * parts] reward up to the end of each part of the steps, or of the episodes
     refused: Any  # [lanes * 2] step and state of the first replayed action that was not available; 0 for none
-    snapshot_steps: Any
     actions: Any  # the actions of a replay, wherever they lead
     moments: Any  # of MOMENT: a replay with its states
     ways: Any  # [n, A] how likely each action leads from a moment's state to the next one

@@ -4,8 +4,13 @@ from typing import TYPE_CHECKING, no_type_check
 
 import numpy as np
 
+from spie.agents.sarsa import payment
+from spie.agents.sarsa.layout import STOPPED
 from spie.agents.sarsa.options import (
+    BY_SR,
+    ENDS,
     F_ROW,
+    HAS_EPISODE,
     HAS_F,
     HAS_M,
     HAS_M_COL,
@@ -17,10 +22,13 @@ from spie.agents.sarsa.options import (
     M_ROW,
     N_COL,
     ORDERED,
+    POTENTIAL,
     Q_STEP,
     RESAMPLE,
     SPARSE,
+    STANDARDISED,
 )  # fmt: skip
+from spie.agents.sarsa.payment import closest_so_far, shaped, standardised
 from spie.engine.sparse_rows import entry, update_sparse_row
 
 if TYPE_CHECKING:  # compiled into the kernel
@@ -42,7 +50,7 @@ def place_of(lane, place, s, s_next, S, W, mdp, tables):
 
 
 @no_type_check
-def bonus_of(first, at, tables, pool, records):
+def bonus_of(lane, first, at, tables, pool, records):
     """r_int of the step from s to s'."""
     place, m, s, s_next, x, x_next, S, W = at
     sums = tables.sums
@@ -61,12 +69,25 @@ def bonus_of(first, at, tables, pool, records):
         N_col_next=sums[N_COL, m * W + s_next] if HAS_N_COL else 0.0,
         visits=records.visits[np.uint64(first * S + (place * S + s))],
         visits_next=records.visits[np.uint64(first * S + (place * S + s_next))],
+        F_episode_next=closest_so_far(lane, at, tables, pool) if HAS_EPISODE else 0.0,
     )
 
 
 @no_type_check
 def learn_M(lane, at, discount, tables, pool, tolerance):
-    """M[s, :] += eta (1(s) + gamma_SR (1 - done) M[s', :] - M[s, :]), and the sums of M."""
+    """M[s, :] += eta (1(s) + gamma_SR (1 - done) M[s', :] - M[s, :]), and the sums of M.
+
+    Where columns of M are counts, an end counts, too: nothing follows it.
+    """
+    learn_row_of_M(lane, at, discount, tables, pool, tolerance)
+    if BY_SR and ENDS and discount == 0.0:
+        place, m, _, s_next, _, x_next, S, W = at
+        learn_row_of_M(lane, (place, m, s_next, s_next, x_next, x_next, S, W), 0.0, tables, pool, tolerance)
+
+
+@no_type_check
+def learn_row_of_M(lane, at, discount, tables, pool, tolerance):
+    """One row, and the sums."""
     place, _, s, s_next, x, x_next, S, W = at
     M, sums = tables.M, tables.sums
     eta, gamma = lane.eta, lane.gamma_sr * discount
@@ -146,23 +167,31 @@ def update_M(M, row, next_row, eta, gamma, sums, first_sum, width):
 
 
 @no_type_check
-def learn_Q(lane, place, s, a, r, bonus, discount, s_next, a_next, ahead, S, tables):
+def learn_Q(lane, place, t, s, a, r, bonus, discount, s_next, a_next, ahead, S, mdp, tables):
     """Q[s, a] += alpha (r + beta r_int + gamma (1 - done) Q[s', a'] - Q[s, a]); s = s'.
 
-    Returns whether all is finite; if not, Q stays as it is, and the bonus is not counted.
+    In place of r_int stands what is paid for it (payment.py).
+    A lane whose numbers are no longer finite goes no further: Q stays as it is, and the bonus is not counted.
     """
     Q = tables.Q
     q = np.uint64(place * S + s) * Q_STEP + np.uint64(a)
-    error = r + lane.beta * bonus + lane.gamma * discount * ahead - Q[q]
+    paid = r + lane.beta * (standardised(lane, bonus) if STANDARDISED else bonus)
+    error = paid + lane.gamma * discount * ahead - Q[q]
+    if POTENTIAL:
+        error += shaped(lane, place, s, a, s_next, paid, discount, S, mdp, tables)
     if not np.isfinite(error):
-        return False
-    Q[q] += lane.alpha * error
-    lane.total_bonus += bonus
-    lane.left = s
-    lane.state = s_next
-    if not RESAMPLE:
-        lane.action = a_next
-    return True
+        lane.over = STOPPED
+        lane.steps = t
+    else:
+        Q[q] += lane.alpha * error
+        lane.total_bonus += bonus
+        lane.left = s
+        lane.state = s_next
+        if not RESAMPLE:
+            lane.action = a_next
 
 
-HELPERS = (place_of, bonus_of, width_of, update, update_M, learn_M, learn_F, learn_N, learn_Q)
+HELPERS = (
+    *payment.HELPERS, place_of, bonus_of, width_of, update, update_M, learn_row_of_M, learn_M, learn_F, learn_N,
+    learn_Q,
+)  # fmt: skip

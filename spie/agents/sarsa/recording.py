@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from spie.agents.replay import Replay
 from spie.agents.sarsa.layout import MOMENT, Dynamics
+from spie.engine.simulator import action_sets, thresholds
 from spie.tasks.mdp import MDP
 
 
@@ -55,17 +56,11 @@ def check_mazes(mazes: tuple[MDP, ...]) -> None:
                 raise ValueError(f"{mdp.name}: {what} is {theirs}, but {ours} in the first maze, {first.name}")
 
 
-def _thresholds(prob: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Cumulative probabilities as 64-bit words: k is drawn by a word from threshold k-1 up to below threshold k."""
-    return np.minimum(np.cumsum(prob, axis=-1) * 2.0**64, 2.0**64 - 2048).astype(np.uint64)
-
-
 @functools.lru_cache(maxsize=16)
 def dynamics(mazes: tuple[MDP, ...]) -> Dynamics:
     """MDPs, one after the other, as the kernel reads them."""
     mdp = mazes[0]
     (starts,) = np.nonzero(mdp.start)
-    bits = np.uint64(1) << np.arange(mdp.n_actions, dtype=np.uint64)
     following, prob = stacked(mazes, "next"), stacked(mazes, "prob")
     leads = np.take_along_axis(following, prob.argmax(axis=-1)[..., None], axis=-1)
     position = np.zeros(0, np.int32)
@@ -73,12 +68,12 @@ def dynamics(mazes: tuple[MDP, ...]) -> Dynamics:
         position = mdp.cells[:, 0] * 2 * mdp.shape[1] + mdp.cells[:, 1]
     return Dynamics(
         following.astype(np.uint32).reshape(-1),
-        _thresholds(prob).reshape(-1),
+        thresholds(prob).reshape(-1),
         stacked(mazes, "reward").reshape(-1),
         starts.astype(np.uint32),
-        _thresholds(mdp.start[starts])[:-1],
+        thresholds(mdp.start[starts])[:-1],
         stacked(mazes, "terminal").reshape(-1),
-        (stacked(mazes, "available") * bits).sum(axis=-1, dtype=np.uint64).reshape(-1),
+        action_sets(stacked(mazes, "available")).reshape(-1),
         leads.astype(np.uint32).reshape(-1),
         position.astype(np.int32),
         mdp.n_states,

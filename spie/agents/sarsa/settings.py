@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from spie.agents.base import Agent, Keep, Range, Replay, Seeds, Session, check_ranges
-from spie.errors import unknown
+from spie.agents.base import Agent, Range, Request, check_ranges
+from spie.errors import check_flag, is_among, unknown
 from spie.rewards import get_reward
 from spie.tasks.mdp import MDP
 from spie.trace import Trace
@@ -14,7 +14,7 @@ BOUNDED = ("none", "constant", "count")  # rewards of a size that is known befor
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sarsa(Agent):
+class Sarsa(Agent[Trace]):
     """Settings of a SARSA agent with an intrinsic reward. The defaults are the paper's for grid worlds.
 
     Each open point of the paper is an option, its default the reading that docs/paper.md gives.
@@ -41,9 +41,12 @@ class Sarsa(Agent):
     learned: bool = True  # False: M, F and N in closed form under the uniform random policy, never updated
     q0: float = 0.0  # Q starts at this value
     m0: float = 0.0  # M, F and N start at m0 times the identity
-    next_action: Literal["resample", "carry"] = "resample"  # whether the action after a' is drawn anew
+    next_action: Literal["resample", "carry"] = "resample"  # whether the action after a' is drawn again
     target: Literal["sarsa", "expected", "max"] = "sarsa"  # Q[s', a'], its mean under the policy, its maximum
     optimism: float = 0.0  # what is added to Q of an action never tried, in units of the reward seen (choice.py)
+    count: Literal["visits", "sr-column", "pr-column"] = "visits"  # how often it was tried, for optimism (choice.py)
+    standardised: bool = False  # whether the bonus is paid in deviations from its mean, less 1 (payment.py)
+    potential: bool = False  # whether what is paid is moved backwards by the empirical SR (payment.py)
     ties: Literal["random", "first"] = "random"  # among actions of equal value
     tie_tolerance: float = 1e-9  # relative difference below which values count as equal
     bonus_from: Literal["updated", "previous"] = "updated"  # the matrices after or before this step's update
@@ -51,7 +54,7 @@ class Sarsa(Agent):
     tolerance: float = 1e-8  # entries below it are dropped from row-sparse matrices
 
     def __post_init__(self) -> None:
-        get_reward(self.reward, on="tables")
+        needs = get_reward(self.reward, on="tables and episodes").needs
         unit, positive, below_one, real = "[0, 1]", "(0, 1]", "[0, 1)", "(-inf, inf)"
         check_ranges(
             self, alpha=unit, eta=positive, gamma=unit, gamma_sr=below_one, eta_pr=positive, gamma_pr=below_one,
@@ -63,11 +66,16 @@ class Sarsa(Agent):
             "policy": ("epsilon-greedy", "softmax"),
             "next_action": ("resample", "carry"),
             "target": ("sarsa", "expected", "max"),
+            "count": ("visits", "sr-column", "pr-column"),
             "ties": ("random", "first"),
             "bonus_from": ("updated", "previous"),
         }.items():
-            if getattr(self, name) not in choices:
+            if not is_among(getattr(self, name), choices):
                 raise unknown(f"{name} for Sarsa", getattr(self, name), choices)
+        check_flag("Sarsa: learned", self.learned)
+        check_flag("Sarsa: standardised", self.standardised)
+        if self.sparse is not None:
+            check_flag("Sarsa: sparse", self.sparse)
         if self.target != "sarsa" and self.next_action == "carry":
             raise ValueError(f'Sarsa: target="{self.target}" looks ahead to no action; leave out next_action="carry"')
         if self.optimism and self.reward not in BOUNDED:
@@ -75,11 +83,24 @@ class Sarsa(Agent):
                 f'Sarsa: optimism is in units of the reward of the task, and reward "{self.reward}" has no bound in '
                 f"them; use one of {', '.join(BOUNDED)}"
             )
+        if self.count != "visits" and not self.optimism:
+            raise ValueError(f'Sarsa: count="{self.count}" says how optimism counts; give optimism, too')
+        if self.count != "visits" and not self.learned:
+            raise ValueError(f'Sarsa: count="{self.count}" needs a matrix that is learned; leave out learned=False')
+        if self.standardised and self.reward == "none":
+            raise ValueError('Sarsa: standardised=True needs a bonus, and reward "none" pays none; use "count"')
+        if "F_episode_next" in needs and not self.learned:
+            raise ValueError(f'Sarsa: reward "{self.reward}" needs F as it is learned; leave out learned=False')
         if self.optimism and self.gamma == 1:
             raise ValueError("Sarsa: optimism needs gamma below 1: values have no scale without discount")
         if self.policy != "softmax" and (self.lapse or self.inverse_temperature != 1):
             name = "lapse" if self.lapse else "inverse_temperature"
             raise ValueError(f'Sarsa: {name} belongs to policy="softmax"; an epsilon-greedy one has its epsilon')
+
+    def is_scale_free(self, task: MDP) -> bool:
+        """Where nothing is paid but the bonus, beta scales Q as a whole, and what is greedy stays greedy."""
+        terms = (self.stickiness, self.heading, self.turn_back, self.habit, self.optimism, self.q0)
+        return self.policy == "epsilon-greedy" and not task.reward.any() and not any(terms)
 
     def seconds_per_step(self, task: MDP) -> float:
         """About how long a step takes on one core, compiled."""
@@ -89,55 +110,37 @@ class Sarsa(Agent):
     def rewards(self) -> tuple[str, ...]:
         return (self.reward,)
 
-    def run(
-        self,
-        task: MDP,
-        steps: int,
-        seeds: Seeds = 1,
-        *,
-        episodes: int | None = None,
-        keep: Keep = Keep(),
-        replay: Replay | None = None,
-        session: Session = Session(),
-    ) -> Trace:
-        """Run this agent on an MDP, once per seed; arguments as for `run_sarsa`."""
-        from spie.agents.sarsa.batch import run_sarsa
-
-        options: dict[str, Any] = {"episodes": episodes, "keep": keep, "replay": replay, "session": session}
-        return run_sarsa([self], task, steps, seeds, **options)[0]
-
     @classmethod
-    def run_many(
-        cls,
-        settings: Sequence["Sarsa"],
-        task: MDP,
-        steps: int,
-        seeds: Seeds = 1,
-        *,
-        episodes: int | None = None,
-        session: Session = Session(),
-    ) -> list[Trace]:
-        """All settings side by side."""
-        from spie.agents.sarsa.batch import run_sarsa
+    def execute_many(cls, settings: Sequence["Sarsa"], request: Request) -> list[Trace]:
+        """All settings side by side, each pair of settings and seed a lane of a kernel.
 
-        return run_sarsa(settings, task, steps, seeds, episodes=episodes, session=session)
+        Several mazes may stand in place of the task (a sequence of MDPs with the same states): the replay then says
+        which trial was in which. A lane whose numbers are no longer finite stops there; `failures` of its trace names
+        it, and the other lanes go on.
+        """
+        from spie.agents.sarsa.batch import run_batch
+
+        return run_batch(settings, request)
 
     def tuning_ranges(self, task: MDP | None) -> dict[str, Range]:
         """The settings of the paper's sweep, from its least value to its largest."""
-        kept = {need[:2] for need in get_reward(self.reward).needs}
+        matrices = get_reward(self.reward).matrices
         rate = Range(0.005, 0.5, log=True)
         discount = Range(0.5, 0.99, log=False)
         ranges = {
             "alpha": (True, rate),
-            "eta": (self.learned and bool(kept & {"M_", "F_"}), rate),
-            "gamma_sr": (bool(kept & {"M_", "F_"}), discount),
-            "eta_pr": (self.learned and "N_" in kept, rate),
-            "gamma_pr": ("N_" in kept, discount),
+            "eta": (self.learned and bool(matrices & {"M", "F"}), rate),
+            "gamma_sr": (bool(matrices & {"M", "F"}), discount),
+            "eta_pr": (self.learned and "N" in matrices, rate),
+            "gamma_pr": ("N" in matrices, discount),
             "beta": (self.reward != "none", Range(1.0, 10_000.0, log=True)),
             "epsilon": (True, Range(0.01, 0.1, log=True)),
+            "optimism": (self.optimism > 0, Range(0.1, 100.0, log=True)),
         }
         return {name: where for name, (is_used, where) in ranges.items() if is_used}
 
+
+run_sarsa = Sarsa.run_many
 
 _LEARNED: dict[str, dict[str, Any]] = {
     "sarsa": {"reward": "none"},
@@ -156,4 +159,8 @@ _CONTROLS: dict[str, dict[str, Any]] = {  # ours, not in the paper: no represent
     "count": {"reward": "count", "q0": 20.0},
     "random": {"reward": "none", "epsilon": 1.0},
 }
-AGENTS = _LEARNED | _FIXED | _CONTROLS
+_BEYOND: dict[str, dict[str, Any]] = {  # not in the paper: docs/exploration.md
+    "sarsa-sp-novelty": {"reward": "count", "standardised": True, "potential": True, "beta": 0.01},
+    "sarsa-etd": {"reward": "etd", "m0": 1.0, "q0": 20.0},
+}
+AGENTS = _LEARNED | _FIXED | _CONTROLS | _BEYOND

@@ -4,16 +4,20 @@ from typing import no_type_check
 
 import numpy as np
 
-from spie.agents.sarsa.layout import FINISHED, NO_MOVE, RUNNING, STOPPED
+from spie.agents.sarsa.choice import hope_of, note_move
+from spie.agents.sarsa.layout import FINISHED, NO_MOVE, RUNNING
 from spie.agents.sarsa.options import (
     ACTIONS,
     ALL_ACTIONS,
+    BY_PR,
+    BY_SR,
     CACHED,
     CHOICES,
     ENDS,
     GIVEN,
     GUIDED,
     HABIT,
+    HAS_EPISODE,
     HAS_F,
     HAS_M,
     HAS_N,
@@ -22,6 +26,7 @@ from spie.agents.sarsa.options import (
     MASKED,
     OPTIMISM,
     ORDERED,
+    POTENTIAL,
     Q_WIDTH,
     SPARSE,
     SUCCESSORS,
@@ -29,6 +34,7 @@ from spie.agents.sarsa.options import (
 )  # fmt: skip
 from spie.engine.lanes import mix
 from spie.engine.policy import greedy_actions, interval
+from spie.engine.simulator import note_episode
 from spie.engine.sparse_rows import append, clear
 
 
@@ -40,16 +46,15 @@ def env_step(lane, s, a, S, mdp, records):
         return np.int64(records.moments[lane.at + 1].state), here.reward, here.discount
     if GUIDED:
         return guided_step(lane, s, a, S, mdp)
-    K = SUCCESSORS
-    i = (s * ACTIONS + a) * K
-    if K > 1:
+    i = (s * ACTIONS + a) * SUCCESSORS
+    if SUCCESSORS > 1:
         word = mix(lane.word + lane.stride)
-        for k in range(K - 1):
-            i += word >= mdp.threshold[(s * ACTIONS + a) * K + k]
+        for k in range(SUCCESSORS - 1):
+            i += word >= mdp.threshold[(s * ACTIONS + a) * SUCCESSORS + k]
     s_next = np.int64(mdp.following[i])
     discount = 1.0
     if ENDS:
-        i += np.int64(lane.phase) * S * ACTIONS * K
+        i += np.int64(lane.phase) * S * ACTIONS * SUCCESSORS
         discount = 0.0 if mdp.terminal[lane.phase * S + s_next] else 1.0
     return s_next, mdp.rewards[i], discount
 
@@ -57,16 +62,15 @@ def env_step(lane, s, a, S, mdp, records):
 @no_type_check
 def guided_step(lane, s, a, S, mdp):
     """The same in the maze of this trial."""
-    K = SUCCESSORS
     maze, phase, k = np.int64(lane.maze), np.int64(lane.phase), 0
-    first = ((maze * S + s) * ACTIONS + a) * K
-    if K > 1:
+    first = ((maze * S + s) * ACTIONS + a) * SUCCESSORS
+    if SUCCESSORS > 1:
         word = mix(lane.word + lane.stride)
-        for j in range(K - 1):
+        for j in range(SUCCESSORS - 1):
             k += word >= mdp.threshold[first + j]
     s_next = np.int64(mdp.following[first + k])
     table = maze * mdp.n_phases + phase
-    r = mdp.rewards[((table * S + s) * ACTIONS + a) * K + k]
+    r = mdp.rewards[((table * S + s) * ACTIONS + a) * SUCCESSORS + k]
     return s_next, r, 0.0 if mdp.terminal[table * S + s_next] else 1.0
 
 
@@ -83,35 +87,65 @@ def arrive(lane, first, place, s, t, S, tables, records):
 
 
 @no_type_check
-def stop(lane, t):
-    """A lane whose numbers are no longer finite goes no further."""
-    lane.over = STOPPED
-    lane.steps = t
+def take_step(lane, first, place, t, a, S, mdp, tables, records):
+    """Take action a: the lane holds what came of it, and what remembers the step takes note."""
+    s = np.int64(lane.state)
+    s_next, r, discount = env_step(lane, s, a, S, mdp, records)
+    arrive(lane, first, place, s_next, t, S, tables, records)
+    note_move(lane, place, s, a, s_next, r, S, mdp, tables)
+    lane.taken, lane.state_next, lane.reward = a, s_next, r
+    if ENDS:
+        lane.discount = discount
 
 
 @no_type_check
-def record(step, s, a, s_next, r, bonus):
-    step.state, step.action, step.next_state, step.reward, step.bonus = s, a, s_next, r, bonus
+def step_of(lane):
+    """s, a, s', r and 1 - done of the step that the lane has taken."""
+    s, a, s_next = np.int64(lane.state), np.int64(lane.taken), np.int64(lane.state_next)
+    return s, a, s_next, lane.reward, lane.discount if ENDS else 1.0
+
+
+@no_type_check
+def note_step(lane, now, s, a, s_next, r, bonus, records):
+    """Count the reward, and keep the step where that is asked for."""
+    l, t, horizon, _ = now
+    lane.total_reward += r
+    if len(records.path) > 0:
+        step = records.path[l * horizon + t - 1]
+        step.state, step.action, step.next_state, step.reward, step.bonus = s, a, s_next, r, bonus
 
 
 @no_type_check
 def end_step(lane, first, place, t, cap, episodes, discount, S, mdp, tables, records):
     """Where an episode ends, by itself or at its cap, the next begins; after the last one the lane is over."""
-    lane.steps = t
-    if GIVEN or GUIDED:
-        end_recorded_step(lane, first, place, t, discount, S, mdp, tables, records)
-        return
-    lane.length += 1
-    if discount == 0.0 or lane.length == cap:
-        end_episode(lane, first + place, discount, episodes, mdp, records)
-        if lane.over == RUNNING:
-            reset(lane, first, place, t, mix(lane.word + np.uint64(3) * lane.stride), S, mdp, tables, records)
+    if ENDS and lane.over == RUNNING:
+        lane.steps = t
+        if GIVEN or GUIDED:
+            end_recorded_step(lane, first, place, t, discount, S, mdp, tables, records)
+        else:
+            lane.length += 1
+            if discount == 0.0 or lane.length == cap:
+                end_episode(lane, first + place, discount, episodes, mdp, records)
+                if lane.over == RUNNING:
+                    reset(lane, first, place, t, mix(lane.word + np.uint64(3) * lane.stride), S, mdp, tables, records)
+    lane.word += np.uint64(4) * lane.stride
+
+
+@no_type_check
+def note_part(lanes, first, n, t, horizon, episodes, part, parts, records):
+    """Where step t ends a part of the steps, note the rewards of a group; returns the part of the next step."""
+    if episodes >= 0 or t * parts < horizon * (part + 1):
+        return part
+    for place in range(n):
+        records.earned[(first + place) * parts + part] = lanes[first + place].total_reward
+    return part + 1
 
 
 @no_type_check
 def end_episode(lane, l, discount, episodes, mdp, records):
     if episodes >= 0:
         records.episode_steps[l * episodes + lane.episode] = lane.length
+        note_episode(lane, l, episodes, records)
     lane.truncated += discount != 0.0
     lane.episode += 1
     lane.length = 0
@@ -156,22 +190,23 @@ def end_recorded_step(lane, first, place, t, discount, S, mdp, tables, records):
 
 
 @no_type_check
-def snapshot(shot, t, running, first, n, S, records):
-    """Note the visits at the steps asked for, or the last ones where all lanes are over; how many are noted."""
-    steps = records.snapshot_steps
-    while shot < len(steps) and (t == steps[shot] or running == 0):
-        for l in range(first, first + n):
-            for s in range(S):
-                records.snapshots[(l * len(steps) + shot) * S + s] = records.visits[l * S + s]
-        shot += 1
-    return shot
+def begin(lanes, first, n, S, W, mdp, tables, pool, records):
+    """Of each lane of a group Q = q0; M, F and N = m0 times the identity; the first state."""
+    for place in range(n):
+        lane = lanes[np.uint64(first + place)]
+        lane.seen = 0
+        lane.action = ACTIONS
+        if OPTIMISM:
+            lane.hope = hope_of(lane)
+        begin_values(lane, place, S, mdp, tables)
+        if LEARNED:
+            begin_matrices(lane, place, S, W, tables, pool)
+        reset(lane, first, place, 0, mix(lane.word - lane.stride), S, mdp, tables, records)
 
 
 @no_type_check
-def begin(lane, first, place, S, W, mdp, tables, pool, records):
-    """Q = q0; M, F and N = m0 times the identity; the first state."""
-    lane.seen = 0
-    lane.action = ACTIONS
+def begin_values(lane, place, S, mdp, tables):
+    """Q = q0, and what goes with it."""
     for s in range(S):
         legal = mdp.available[s] if MASKED else ALL_ACTIONS
         q = (place * S + s) * Q_WIDTH
@@ -181,12 +216,16 @@ def begin(lane, first, place, S, W, mdp, tables, pool, records):
             if HABIT:
                 tables.habit[q + a] = 0.0
             if OPTIMISM:
-                tables.tries[q + a] = 0.0
+                tables.tries[q + a] = tables.sums.shape[1] - 1 if BY_SR or BY_PR else 0  # a column that is always 0
         if CACHED:
             tables.greedy[place * S + s] = greedy_actions(tables.Q, np.uint64(q), legal, lane.tie_tolerance)
-    if LEARNED:
-        begin_matrices(lane, place, S, W, tables, pool)
-    reset(lane, first, place, 0, mix(lane.word - lane.stride), S, mdp, tables, records)
+        if POTENTIAL:
+            for i in range((place * S + s) * ACTIONS * SUCCESSORS, (place * S + s + 1) * ACTIONS * SUCCESSORS):
+                tables.moves[i] = 0.0
+            for which in range(3):
+                tables.worth[which, place * S + s] = 0.0
+        if HAS_EPISODE:
+            tables.walk[1, place * S + s] = 0
 
 
 @no_type_check
@@ -212,26 +251,28 @@ def begin_matrices(lane, place, S, W, tables, pool):
 
 
 @no_type_check
-def end(lane, place, horizon, S, W, kept, tables):
-    """Count the steps, and leave M, F and N at zero for the next lane, unless they are kept."""
-    if not ENDS and lane.over == RUNNING:
-        lane.steps = horizon
-    if LIKELIHOOD and not CHOICES:
-        lane.log_p -= np.log(lane.scale)
-    if LEARNED and not SPARSE and not kept:
-        seen = np.int64(lane.seen) if ORDERED and lane.m0 == 0.0 else S
-        for x in range(seen):
-            row = (place * S + x) * W
-            for i in range(row, row + (seen + 7) // 8 * 8):
-                if HAS_M:
-                    tables.M[i] = 0.0
-                if HAS_F:
-                    tables.F[i] = 0.0
-                if HAS_N:
-                    tables.N[i] = 0.0
+def end(lanes, first, n, horizon, S, W, kept, tables):
+    """Count the steps of a group, and leave M, F and N at zero for the next one, unless they are kept."""
+    for place in range(n):
+        lane = lanes[np.uint64(first + place)]
+        if not ENDS and lane.over == RUNNING:
+            lane.steps = horizon
+        if LIKELIHOOD and not CHOICES:
+            lane.log_p -= np.log(lane.scale)
+        if LEARNED and not SPARSE and not kept:
+            seen = np.int64(lane.seen) if ORDERED and lane.m0 == 0.0 else S
+            for x in range(seen):
+                row = (place * S + x) * W
+                for i in range(row, row + (seen + 7) // 8 * 8):
+                    if HAS_M:
+                        tables.M[i] = 0.0
+                    if HAS_F:
+                        tables.F[i] = 0.0
+                    if HAS_N:
+                        tables.N[i] = 0.0
 
 
 HELPERS = (
-    guided_step, env_step, arrive, stop, record, end_episode, reset, end_recorded_step, end_step, snapshot,
-    begin_matrices, begin, end,
+    guided_step, env_step, arrive, take_step, step_of, note_step, note_part, note_episode, end_episode, reset,
+    end_recorded_step, end_step, begin_values, begin_matrices, begin, end,
 )  # fmt: skip

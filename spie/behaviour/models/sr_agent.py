@@ -5,17 +5,13 @@ the while. The inverse temperature is 1, as where the model was published; "sr-a
 """
 
 from spie.behaviour.model import ALPHA, INVERSE_TEMPERATURE, ChoiceModel, Parameter, register_model
-from spie.behaviour.state_values import StateValues
+from spie.behaviour.state_values import PLACE_WALKS, StateValues
 
 GAMMA = Parameter("gamma", 0.01, 0.99)
 WALKER = StateValues(start="successors")
-register_model(ChoiceModel("sr-agent", WALKER, (ALPHA, GAMMA), "value of a neighbour = M[neighbour, goal]", ("goal",)))
+SUMMARY = "value of a neighbour = M[neighbour, goal]"
+FREE = "the same with a free inverse temperature"
+register_model(ChoiceModel("sr-agent", WALKER, (ALPHA, GAMMA), SUMMARY, ("goal",), walks=PLACE_WALKS))
 register_model(
-    ChoiceModel(
-        "sr-agent-free",
-        WALKER,
-        (ALPHA, GAMMA, INVERSE_TEMPERATURE),
-        "the same with a free inverse temperature",
-        ("goal",),
-    )
+    ChoiceModel("sr-agent-free", WALKER, (ALPHA, GAMMA, INVERSE_TEMPERATURE), FREE, ("goal",), walks=PLACE_WALKS)
 )

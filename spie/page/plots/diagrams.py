@@ -1,7 +1,7 @@
 """Circles and arrows: small MDPs, networks, and the hill of MountainCar."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import matplotlib
@@ -13,7 +13,7 @@ from matplotlib.patches import Circle, FancyArrowPatch, Polygon, Rectangle
 from matplotlib.path import Path as Bezier
 
 from spie.page.plots.style import COLOURS, FLOOR, GOAL, INK, MINUS, START, STYLE, new_figure, number, settled
-from spie.paper.sections import LayerBox
+from spie.paper.sections import HeadLayers, LayerBox
 from spie.tasks.mdp import MDP
 
 MOST_NODES = 12  # of a diagram
@@ -164,14 +164,12 @@ def _loop(ax: Axes, place: Any, turn: float, text: str, style: dict[str, Any]) -
 
 
 @matplotlib.rc_context(STYLE)
-def network_diagram(
-    trunk: Sequence[LayerBox], heads: Mapping[str, Sequence[LayerBox]], decoder: Sequence[LayerBox]
-) -> Figure:
+def network_diagram(trunk: Sequence[LayerBox], heads: Sequence[HeadLayers], decoder: Sequence[LayerBox]) -> Figure:
     """A network (Figure 2): the trunk to the right, the heads on from its last layer, the decoder back to the left.
 
-    A head whose name ends in `|` sends no gradient back to the trunk, which a double stroke shows.
+    A head that is cut sends no gradient back to the trunk, which a double stroke shows.
     """
-    rows, columns = len(heads) + 1, max(len(trunk) + max(map(len, heads.values())), len(decoder))
+    rows, columns = len(heads) + 1, max(len(trunk) + max(len(head.layers) for head in heads), len(decoder))
     figure = new_figure(7.4, 0.72 * rows + 0.2)
     figure.set_label("network: " + ", ".join(layer.name for layer in (*trunk, *decoder)))
     ax = figure.add_subplot()
@@ -181,11 +179,11 @@ def network_diagram(
     for i, layer in enumerate(trunk):
         _draw_layer(ax, (i, middle), layer, (i - 1, middle) if i else None)
     phi = len(trunk) - 1, middle
-    for row, (name, layers) in enumerate(heads.items()):
+    for row, (name, layers, is_cut) in enumerate(heads):
         for i, layer in enumerate(layers):
             before = (phi[0] + i, -row) if i else phi
-            _draw_layer(ax, (phi[0] + i + 1, -row), layer, before, cut=i == 0 and name.endswith("|"))
-        ax.text(phi[0] + len(layers) + 0.43, -row, name.removesuffix("|"), va="center", fontweight="bold")
+            _draw_layer(ax, (phi[0] + i + 1, -row), layer, before, cut=i == 0 and is_cut)
+        ax.text(phi[0] + len(layers) + 0.43, -row, name, va="center", fontweight="bold")
     for i, layer in enumerate(decoder):
         x = len(decoder) - 1 - i
         _draw_layer(ax, (x, 1 - rows), layer, (x + 1, 1 - rows) if i else phi)

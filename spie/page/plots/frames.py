@@ -1,6 +1,5 @@
 """Films: one function writes them all, GIF by Pillow and MP4 by ffmpeg; and agents in a maze, frame by frame."""
 
-import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +13,14 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from spie.files import replacing
+from spie.files import replacing, replacing_path, to_disk
 from spie.page.plots.states import StateMap, colour_bar, colours_of, extent, frame_axes, log_scale, places_of
 from spie.page.plots.style import GOAL, ON_MAP, STYLE, new_figure, settled
 from spie.tasks.mdp import MDP
 
 TAIL = 40  # steps of the path behind an agent
 AGENT = "#b3261e"
-COLUMNS = ("entries", "bonus at the last entry", "M[s, :] from where it is")
+COLUMNS = ("entries", "bonus at the last entry", "representation from where it is")
 
 
 def check_film(path: str | Path) -> None:
@@ -75,19 +74,17 @@ def _write_gif(frames: Iterator[NDArray[np.uint8]], path: Path, fps: int) -> Non
 def _write_mp4(frames: Iterator[NDArray[np.uint8]], path: Path, fps: int) -> None:
     first = next(frames)
     height, width = (side - side % 2 for side in first.shape[:2])  # the codec wants even sides
-    unfinished = path.with_name(f".{secrets.token_hex(4)}.{path.name}")
-    writer = _ffmpeg().write_frames(
-        str(unfinished), (width, height), fps=fps, macro_block_size=2, ffmpeg_log_level="error"
-    )
-    try:
+    with replacing_path(path, path.suffix) as unfinished:
+        writer = _ffmpeg().write_frames(
+            str(unfinished), (width, height), fps=fps, macro_block_size=2, ffmpeg_log_level="error"
+        )
         writer.send(None)
         writer.send(np.ascontiguousarray(first[:height, :width]))
         for frame in frames:
             writer.send(np.ascontiguousarray(frame[:height, :width]))
         writer.close()
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+        with unfinished.open("rb") as file:
+            to_disk(file)
 
 
 def figure_frame(figure: Figure) -> NDArray[np.uint8]:
@@ -97,6 +94,26 @@ def figure_frame(figure: Figure) -> NDArray[np.uint8]:
     return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
 
 
+class Redrawn:
+    """A figure of which some things change from frame to frame; all else is drawn once."""
+
+    def __init__(self, figure: Figure, changing: Sequence[Any]) -> None:
+        canvas: Any = FigureCanvasAgg(settled(figure))
+        self.canvas = canvas
+        self.figure, self.changing = figure, changing
+        for artist in changing:
+            artist.set_animated(True)
+        canvas.draw()
+        self.background = canvas.copy_from_bbox(figure.bbox)
+
+    def frame(self) -> NDArray[np.uint8]:
+        """The figure as it is now, uint8 [H, W, 3]."""
+        self.canvas.restore_region(self.background)
+        for artist in self.changing:
+            artist.axes.draw_artist(artist)
+        return np.asarray(self.canvas.buffer_rgba())[:, :, :3].copy()
+
+
 @dataclass(frozen=True)
 class FilmedRun:
     """What a film shows of one agent."""
@@ -104,7 +121,8 @@ class FilmedRun:
     name: str
     states: NDArray[Any]  # [steps + 1] the first, then where each step led
     bonuses: NDArray[Any]  # [steps] intrinsic, before beta
-    rows: Sequence[NDArray[Any]] | None  # at each frame, what the representation says from the agent's state [S]
+    matrix: str  # M, F or N: the representation that it learns or is given; empty for none
+    rows: Sequence[NDArray[Any]]  # at each frame, the row of the agent's state in it [S]; none without
     goals: Sequence[NDArray[np.bool_]]  # at each frame, the states that end an episode [S]
     episodes: Sequence[int]  # at each frame, how many have ended
 
@@ -125,7 +143,7 @@ class _MazeFilm:
         self.paid = [_last_bonuses(mdp, run, times) for run in runs]
         bonuses = np.concatenate([paid[np.isfinite(paid)] for paid in self.paid] or [np.zeros(1)])
         low, high = (float(bonuses.min()), float(bonuses.max())) if bonuses.size else (0.0, 1.0)
-        rows = [row for run in runs if run.rows is not None for row in run.rows]
+        rows = [row for run in runs for row in run.rows]
         self.norms: list[Normalize] = [
             log_scale(np.concatenate(self.counts).astype(np.float64)),
             Normalize(low, high if high > low else low + 1),
@@ -143,13 +161,14 @@ class _MazeFilm:
             frame_axes(ax, mdp)
         for row, run in zip(axes, runs, strict=True):
             row[0].set_ylabel(run.name + ("\nepisode 1" if run.episodes[-1] else ""), fontsize=9)
-            if run.rows is None:
+            row[2].set_xlabel(f"{run.matrix}[s, :]", fontsize=8.5)
+            if not run.matrix:
                 row[2].clear()
                 row[2].set_axis_off()
                 row[2].text(0.5, 0.5, "no representation", transform=row[2].transAxes, ha="center", fontsize=8.5)
         for ax, column in zip(axes[0], COLUMNS, strict=True):
             ax.set_title(column, loc="left", fontsize=8.5)
-        labels = ("entries of a state", "bonus, before beta", "discounted visits")
+        labels = ("entries of a state", "bonus, before beta", "discounted visits; of F, first ones")
         for j, (norm, label) in enumerate(zip(self.norms, labels, strict=True)):
             if j < 2 or rows:
                 colour_bar(self.figure, list(axes[:, j]), norm, label, aspect=18, shrink=0.85)
@@ -167,12 +186,11 @@ class _MazeFilm:
         t = self.times[i]
         self.title.set_text(f"{self.mdp.name}, step {t:,}")
         for k, run in enumerate(self.runs):
-            values = [self.counts[k][i], self.paid[k][i], None if run.rows is None else run.rows[i]]
-            for states, numbers, norm in zip(self.maps[k], values, self.norms, strict=True):
-                if numbers is not None:
-                    states.fill(colours_of(numbers, norm))
+            values = [self.counts[k][i], self.paid[k][i], *run.rows[i : i + 1]]
+            for states, numbers, norm in zip(self.maps[k], values, self.norms, strict=False):
+                states.fill(colours_of(numbers, norm))
             x, y = self.places[run.states[t]]
-            for dot in self.dots[k][: 2 if run.rows is None else 3]:
+            for dot in self.dots[k][: len(values)]:
                 dot.set_data([x], [y])
             tail = self.places[run.states[max(0, t - TAIL) : t + 1]]
             jumps = np.linalg.norm(np.diff(tail, axis=0), axis=1) > 1.5 * max(1.0, self._longest)

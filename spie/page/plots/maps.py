@@ -41,10 +41,12 @@ def heat_maps(
     columns: Sequence[str],
     label: str = "visits a state",
     shown: slice = slice(None),
+    room: int = 0,
 ) -> Figure:
     """Small maps on one logarithmic colour scale: a row per agent [T, S], a column per time; 0 stays blank.
 
-    shown: some of the columns, on the scale of all.
+    shown: some of the columns, on the scale of all. room: for that many columns or more, so that figures of some of
+    them have one size.
     """
     for name, row in rows.items():
         if np.shape(row) != (len(columns), mdp.n_states):
@@ -59,12 +61,13 @@ def heat_maps(
     assert mdp.shape is not None
     h, w = mdp.shape
     gap = max(1, min(h, w) // 10)
-    mosaic = np.zeros((len(rows) * (h + gap) - gap, len(columns) * (w + gap) - gap, 4))
+    across = max(room, len(columns))
+    mosaic = np.zeros((len(rows) * (h + gap) - gap, across * (w + gap) - gap, 4))
     tops, lefts = (h + gap) * np.arange(len(rows)), (w + gap) * np.arange(len(columns))
     for top, row in zip(tops, rows.values(), strict=True):
         for left, values in zip(lefts, row, strict=True):
             mosaic[top : top + h, left : left + w] = grid_picture(mdp, colours_of(values, norm))
-    names, wide = 1.2, min(0.53 * len(columns), 6.2)  # inches
+    names, wide = 0.55 + 0.065 * max(map(len, rows)), min(0.53 * across, 6.2)  # inches; browsers have wider letters
     figure = new_figure(names + wide, min(max(wide * mosaic.shape[0] / mosaic.shape[1], 0.4), 14.0) + 1.0)
     figure.set_label(f"{label}: {', '.join(rows)}")
     ax = figure.add_subplot()

@@ -7,6 +7,8 @@ from typing import Any
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
+from spie.numbers import MINUS as MINUS
+
 INK = "#1f2328"  # in a page: the colour of its text
 ON_MAP = "#22222c"  # writing on a map, whose floor is light in any page
 WALL, FLOOR, START, GOAL = "#3a3d46", "#efeee8", "#a9cdf5", "#f5c451"
@@ -23,6 +25,8 @@ COLOURS = {  # chosen so that colour-blind readers tell the first ones apart; th
     "sarsa-srr-c": "#a8744f",
     "planner": "#7b8a1a",
     "spie": "#2f8f4e",
+    "sarsa-sp-novelty": "#0f8a8f",
+    "sarsa-etd": "#b0577d",
     "linear-q": "#a0409b",
     "linear-q-sf": "#2563eb",
     "linear-q-sf-pf": "#cc3d12",
@@ -31,7 +35,12 @@ COLOURS = {  # chosen so that colour-blind readers tell the first ones apart; th
     "count": "#748a6e",
     "random": "#858585",
 }
-LIKE = {  # a deep agent looks like the tabular one of its kind
+FIXED = {  # an agent with a fixed representation has the colour of the one that learns it, and this dash
+    f"{agent}-fixed": agent
+    for agent in ("sarsa-sr", "sarsa-fr", "sarsa-srr", "sarsa-srr-a", "sarsa-srr-b", "sarsa-srr-c", "sarsa-sr-pr")
+}
+FIXED_DASH = (1, 1.2)
+LIKE = FIXED | {  # a deep agent looks like the tabular one of its kind
     "dqn": "sarsa",
     "dqn-mmc": "sarsa-sr-pr",
     "rnd": "sarsa-fr",
@@ -39,9 +48,8 @@ LIKE = {  # a deep agent looks like the tabular one of its kind
     "dqn-sf-pf": "sarsa-srr",
 }
 CONTROL_DASHES = {"constant": (4, 1.5), "optimistic": (2, 1.2), "count": (7, 2), "random": (1.5, 2.5)}
-SUFFIX_DASHES = {"-optimistic-bound": (6, 1.5, 1, 1.5, 1, 1.5), "-optimistic": (6, 1.5, 1, 1.5), "-fixed": (1, 1.2)}
-OPTION_DASHES: tuple[Any, ...] = ((0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)), (0, (8, 1.5)))
-MINUS = "\N{MINUS SIGN}"
+VARIANT_DASHES = ((5, 1), (3, 1, 1, 1), (8, 1.5), (6, 1.5, 1, 1.5, 1, 1.5))
+HEROES = ("sarsa-srr", "linear-q-sf-pf", "dqn-sf-pf")  # SPIE as the paper has it
 STYLE: Any = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],
@@ -59,23 +67,23 @@ STYLE: Any = {
 } | dict.fromkeys("text.color axes.edgecolor axes.labelcolor xtick.color ytick.color".split(), INK)
 
 
-def line_style(agent: str) -> dict[str, Any]:
-    """Colour, dash and width of an agent: SPIE's stands out, variants are dotted or dash-dotted, controls quiet.
+def line_style(agent: str, variant: int = 0) -> dict[str, Any]:
+    """Colour, dash and width of an agent: SPIE's stands out, variants are dashed or dash-dotted, controls quiet.
 
-    "agent option" has the agent's colour.
+    variant: 0 for the agent itself, k for the k-th of its variants in a figure.
     """
-    name, _, option = agent.partition(" ")
-    if name in CONTROL_DASHES:  # in front, to be seen where they are as good as SARSA-SRR
-        return {"color": COLOURS[name], "linestyle": (0, CONTROL_DASHES[name]), "linewidth": 1.2, "zorder": 5}
-    suffix = next(filter(name.endswith, SUFFIX_DASHES), "")
-    name = LIKE.get(name, name).removesuffix(suffix)
+    dashes: tuple[float, ...] = VARIANT_DASHES[(variant - 1) % len(VARIANT_DASHES)]
+    if agent in CONTROL_DASHES:  # in front, to be seen where they are as good as SARSA-SRR
+        dashes = dashes if variant else CONTROL_DASHES[agent]
+        return {"color": COLOURS[agent], "linestyle": (0, dashes), "linewidth": 1.2, "zorder": 5}
+    name = LIKE.get(agent, agent)
     agents = list(COLOURS)[: -len(CONTROL_DASHES)]
     # An agent that has no colour yet gets one by its name alone, so that it too keeps it from figure to figure.
     i = agents.index(name) if name in agents else int(hashlib.sha256(name.encode()).hexdigest(), 16) % len(agents)
-    dash: Any = (1.1 * i, SUFFIX_DASHES[suffix]) if suffix else "-"  # shifted, so that equal curves show in turn
-    if option:
-        dash = OPTION_DASHES[int(hashlib.sha256(option.encode()).hexdigest(), 16) % len(OPTION_DASHES)]
-    hero = agent in ("sarsa-srr", "linear-q-sf-pf", "dqn-sf-pf")
+    dash: Any = (1.1 * i, FIXED_DASH) if agent in FIXED else "-"  # shifted, so that equal curves show in turn
+    if variant:
+        dash = (0, dashes)
+    hero = agent in HEROES and not variant
     return {"color": COLOURS[agents[i]], "linestyle": dash, "linewidth": 2.4 if hero else 1.6, "zorder": 3 + hero}
 
 

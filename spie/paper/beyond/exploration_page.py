@@ -26,7 +26,19 @@ from spie.paper.contests import winner
 from spie.paper.experiment import Experiment
 from spie.paper.measures import level, ratio
 from spie.paper.results import Results, Stored
-from spie.paper.sections import Curve, CurvePanels, Panel, Row, SectionPart, Table, Text, between, number, percent
+from spie.paper.sections import (
+    CurvePanels,
+    Look,
+    Panel,
+    Row,
+    SectionPart,
+    Table,
+    Text,
+    between,
+    mean_curve,
+    number,
+    percent,
+)
 from spie.runs.run import load
 from spie.search.select import Choice
 
@@ -34,6 +46,15 @@ NAME = "exploration"
 SPIE = Contender(NAME, "spie")
 SOLVED = ("frozen-lake-8x8", "deep-sea-20")
 SLIPPERY = "frozen-lake-8x8-slippery"
+LOOKS = {  # contenders that are agents of other names elsewhere
+    "bare": Look("sarsa"),
+    "optimistic start": Look("optimistic"),
+    "count as reward": Look("count"),
+    "count as optimism": Look("count", "as optimism"),
+    "column as optimism": Look("count", "of a column, as optimism"),
+    "sp-novelty": Look("sarsa-sp-novelty"),
+    "etd": Look("sarsa-etd"),
+}
 
 
 def solved_share(env: str, trace: Any) -> Array:
@@ -44,11 +65,14 @@ def solved_share(env: str, trace: Any) -> Array:
 # The ledger
 
 
-def claims(controls: Sequence[str], rivals: Sequence[str], here: Mapping[str, Any]) -> tuple[Claim, ...]:
+def claims(
+    controls: Sequence[str], rivals: Sequence[str], here: Mapping[str, Any], apart: Mapping[str, Any]
+) -> tuple[Claim, ...]:
     """What is said of `spie`, to be computed."""
     of_controls = [Contender(NAME, agent) for agent in controls if agent != "random"]
     of_paper = [Contender(NAME, agent) for agent in rivals]
     tuned = [Contender(NAME, agent, here) for agent in ("sarsa", *rivals, "constant", "optimistic", "count")]
+    tuned.append(Contender(NAME, "sarsa-sr-pr", apart))
     # fmt: off
     return (
         Claim("spie-beats-all-controls", "Beyond the paper", "", "spie beats all controls on tasks no tuning saw.",
@@ -151,7 +175,7 @@ def _method(results: Results, chosen: Mapping[str, Choice], chains: Mapping[Any,
         f"{number(tried)} settings of {len(chosen)} contenders on {len(TUNING)} tuning tasks, {first} seeds; the "
         f"best 5 of each on other seeds; reported: a third set of seeds, one setting of each contender for all tasks. "
         f"On the chains {number(of_chains)} further settings, tuned there.",
-        f"Tuning tasks: {', '.join(TUNING)}. Held out: {', '.join(HELD_OUT)}.",
+        f"Tuning tasks: {'; '.join(TUNING)}. Held out: {'; '.join(HELD_OUT)}.",
         f"spie is {named('spie')}; the search chooses {same}.",
         "A score is a share of what could be had: states over steps to see 99 % of them; steps of the shortest way "
         "over those of an episode; reward over the best that can be expected; least cost over cost. A run has all its "
@@ -171,7 +195,7 @@ def _profiles(scores: Mapping[str, Mapping[str, Array]]) -> list[Panel]:
         curves = {}
         for agent, of in scores.items():
             above = np.stack([of[env] for env in envs])[:, :, None] >= tau  # a score of 1 counts at 1
-            curves[agent] = Curve(tau, *stats.mean_curve(above.mean(axis=0)))  # seeds are resampled, tasks are not
+            curves[agent] = mean_curve(tau, above.mean(axis=0), LOOKS.get(agent))  # seeds are resampled, tasks not
         panels.append(Panel(title, curves, "score", "share of runs at or above"))
     return panels
 

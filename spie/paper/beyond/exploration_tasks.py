@@ -39,6 +39,7 @@ class JudgeTask:
     scored: Literal["tour", "speed", "reward", "cost"] = "reward"
     bound: float = 0.0
     evaluated: bool = False  # whether the greedy policy is evaluated, too
+    moving: bool = False  # whether the goal moves
 
     @functools.cached_property
     def mdp(self) -> MDP:
@@ -79,7 +80,8 @@ class JudgeTask:
 
 
 def _goal(name: str, task: str) -> JudgeTask:
-    return JudgeTask(functools.partial(grid, name, task), 1000, 100 if task == "goal" else 6 * EACH, "speed")
+    moving, make = task == "moving-goal", functools.partial(grid, name, task)
+    return JudgeTask(make, 1000, 6 * EACH if moving else 100, "speed", moving=moving)
 
 
 def _lake(size: str, slippery: bool, episodes: int) -> JudgeTask:
@@ -159,7 +161,7 @@ HELD_OUT: Mapping[str, JudgeTask] = {
 }
 TASKS = {**TUNING, **HELD_OUT}
 COVERAGE = tuple(name for name, task in TASKS.items() if task.scored == "tour" and "maze" not in name)
-MOVING = tuple(name for name in TASKS if name.endswith("moving-goal"))
+MOVING = tuple(name for name, task in TASKS.items() if task.moving)
 EVALUATED = tuple(name for name, task in TASKS.items() if task.evaluated)
 
 
@@ -195,22 +197,21 @@ def greedy_success(mdp: MDP, Q: Array, cap: int) -> Array:
     """
     from scipy.sparse import csr_array
 
-    S, goal, rows = mdp.n_states, goals(mdp), np.arange(mdp.n_states)[:, None, None]
-    found = np.zeros(len(Q))
-    for i, values in enumerate(Q):
-        values = np.where(mdp.available, values, -np.inf)
-        best = values.max(axis=1, keepdims=True)
-        policy = values >= best - TIES * np.maximum(1, np.abs(best))
-        weight = (policy / policy.sum(axis=1, keepdims=True))[:, :, None] * mdp.prob
-        weight[mdp.terminal[0]] = 0
-        at = (weight > 0).nonzero()
-        P = csr_array((weight[at], (mdp.next[at], np.broadcast_to(rows, weight.shape)[at])), shape=(S, S))
-        there = mdp.start.copy()
-        for _ in range(cap):
-            there = P @ there
-            found[i] += there[goal].sum()
-            if there.sum() == 0:
-                break
+    n, S, goal = len(Q), mdp.n_states, goals(mdp)
+    values = np.where(mdp.available, Q, -np.inf)
+    best = values.max(axis=2, keepdims=True)
+    policy = values >= best - TIES * np.maximum(1, np.abs(best))
+    weight = (policy / policy.sum(axis=2, keepdims=True))[:, :, :, None] * mdp.prob
+    weight[:, mdp.terminal[0]] = 0
+    at = (weight > 0).nonzero()
+    seed, s = at[:2]  # all seeds are one large chain of parts that never meet
+    P = csr_array((weight[at], (seed * S + mdp.next[at[1:]], seed * S + s)), shape=(n * S, n * S))
+    there, found = np.tile(mdp.start, n), np.zeros(n)
+    for _ in range(cap):
+        there = P @ there
+        found += there.reshape(n, S)[:, goal].sum(axis=1)
+        if not there.any():
+            break
     return found
 
 

@@ -1,12 +1,13 @@
 """Parity: our DQN against that of Stable-Baselines3 with the same layers and settings, both against a random player.
 
 Equal means that the 95 % interval of the ratio of mean returns over the last tenth of the steps lies in [.8, 1.25].
-A run of ours goes on from its checkpoints; Stable-Baselines3 keeps every seed that is done and begins the others anew.
+Every seed is a run of its own, so that what is finished counts, ships, and grows over several machines; where agents
+have unlike many seeds all of them count. A run of ours goes on from its checkpoints, one of theirs begins again.
 What is not equal: it draws its own random numbers, and halves the square of small errors (Adam hardly sees a factor).
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,28 +17,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spie import stats
-from spie.agents.base import Agent, Keep, Replay, Seeds, Session, changed, refuse
+from spie.agents.base import Agent, Request
 from spie.agents.registry import agent as named
-from spie.engine.lanes import seed_array
 from spie.files import replacing
 from spie.paper.experiment import Experiment
 from spie.paper.measures import ratio
 from spie.paper.registry import register_experiment
 from spie.paper.results import Results, Stored
 from spie.paper.rules import SIMILAR
-from spie.paper.sections import Curve, CurvePanels, Panel, SectionPart, Table, agent_row, between, number
-from spie.runs.run import Run
+from spie.paper.sections import (
+    CurvePanels,
+    Look,
+    Panel,
+    SectionPart,
+    Table,
+    Text,
+    agent_row,
+    between,
+    mean_curve,
+    number,
+)
+from spie.runs.run import Role, Run
 from spie.tasks.base import Kind, check_kind
 from spie.tasks.registry import task as known_task
-from spie.trace import Trace
+from spie.trace import Trace, curve_of_episodes
 
 FRAMES = 500_000  # of a game of MinAtar; others have their share of it
-GAMES: dict[str, tuple[float, int]] = {  # what share of the frames, and the most seeds
-    "four-rooms": (0.06, 5),
-    "minatar/breakout": (1.0, 5),
-    "minatar/freeway": (1.0, 5),
-    "minatar/asterix": (1.0, 5),
-    "freeway": (0.6, 2),
+GAMES: dict[str, tuple[float, int, str]] = {  # what share of the frames, the most seeds, and the network
+    "four-rooms": (0.06, 5, "small"),
+    "minatar/breakout": (1.0, 5, "minatar"),
+    "minatar/freeway": (1.0, 5, "minatar"),
+    "minatar/asterix": (1.0, 5, "minatar"),
+    "freeway": (0.6, 2, "nature"),
 }
 SHARED: dict[str, Any] = {  # what both agents are given
     "rate": 2.5e-4, "eps": 1e-6, "gamma": 0.99, "batch": 32, "train_every": 4, "target_every": 1000, "epsilon": 0.05,
@@ -45,12 +56,8 @@ SHARED: dict[str, Any] = {  # what both agents are given
 }  # fmt: skip
 
 
-def network_of(env: str) -> str:
-    return "minatar" if env.startswith("minatar/") else "nature" if env == "freeway" else "small"
-
-
 @dataclass(frozen=True)
-class SB3Images(Agent):
+class SB3Images(Agent[Trace]):
     """DQN of Stable-Baselines3 on an image task."""
 
     kind: ClassVar[Kind] = "images"
@@ -69,26 +76,19 @@ class SB3Images(Agent):
     epsilon_fraction: float
     replay: int
 
-    def run(
-        self,
-        task: Any,
-        steps: int,
-        seeds: Seeds = 1,
-        *,
-        episodes: int | None = None,
-        keep: Keep = Keep(),
-        replay: Replay | None = None,
-        session: Session = Session(),
-    ) -> Trace:
+    def require(self) -> None:
+        from spie.dropin import sb3_agents  # noqa: F401  # says what is to be installed
+
+    def execute(self, request: Request) -> Trace:
         """Seed after seed on one thread; with a folder in the session, a seed that is done is kept there."""
-        check_kind(task, "images", "SB3Images")
-        refuse("SB3Images", episodes=episodes, replay=replay is not None, **changed(keep))
-        lanes, found = seed_array(seeds).tolist(), []
+        check_kind(request.task, "images", "SB3Images")
+        request.refuse("SB3Images", "episodes", "replay", "keep.matrices", "keep.snapshots", "keep.paths")
+        session, lanes, found = request.session, request.seed_array.tolist(), []
         for i, seed in enumerate(lanes):
-            found.append(self._kept(task, steps, seed, session.folder))
+            found.append(self._kept(request.task, request.steps, seed, session.folder))
             if session.progress is not None:
                 session.progress((i + 1) / len(lanes))
-        return _trace(lanes, steps, found)
+        return _trace(lanes, request.steps, found)
 
     def _kept(self, task: Any, steps: int, seed: int, folder: Path | None) -> NDArray[np.float64]:
         """Episodes [n, 3] of one seed: steps, reward, whether it was truncated."""
@@ -103,7 +103,8 @@ class SB3Images(Agent):
         return played
 
     def _episodes(self, task: Any, steps: int, seed: int) -> NDArray[np.float64]:
-        from spie.dropin.sb3 import image_dqn  # loads torch
+        from spie.agents.dqn.hardware import on_threads  # loads torch
+        from spie.dropin.sb3_agents import image_dqn
 
         model = image_dqn(
             lambda: StackedImages(task, self.stack),
@@ -132,7 +133,8 @@ class SB3Images(Agent):
                 now[:] = 0, 0.0
             return True
 
-        model.learn(steps, callback=note)
+        with on_threads(1):
+            model.learn(steps, callback=note)
         return np.array(episodes, np.float64).reshape(-1, 3)
 
     def seconds_per_step(self, task: Any) -> float:
@@ -188,6 +190,7 @@ def _trace(seeds: list[int], steps: int, found: list[NDArray[np.float64]]) -> Tr
         truncated=whole[..., 2].sum(axis=1).astype(np.int32),
         snapshots=np.zeros((n, 0, 0), np.int32),
         episode_rewards=whole[..., 1],
+        reward_curve=np.array([curve_of_episodes(np.cumsum(one[:, 0]), one[:, 1], steps) for one in found]),
     )
 
 
@@ -195,21 +198,21 @@ def _trace(seeds: list[int], steps: int, found: list[NDArray[np.float64]]) -> Tr
 
 
 def runs(seeds: int, frames: int = FRAMES) -> list[Run]:
-    """On every game our agent, theirs, and a random player; games that take long have fewer seeds."""
+    """On every game, seed by seed, our agent, theirs, and a random player; games that take long have fewer seeds."""
     planned = []
-    for env, (share, most) in GAMES.items():
+    for env, (share, most, network) in GAMES.items():
         task = known_task(env, "images")
         steps = max(200, int(share * frames) // task.frame_skip)
         n, stack, starts = min(seeds, most), 4 if env == "freeway" else 1, min(1000, steps // 10)
-        settings = SHARED | {"network": network_of(env), "stack": stack, "learning_starts": starts}
+        settings = SHARED | {"network": network, "stack": stack, "learning_starts": starts}
         same: dict[str, Any] = {"preset": "small", "reconstruction": False, "target": "periodic"}
         ours = named("dqn", **same | settings)
         idle = named("dqn", **same | settings | {"learning_starts": steps + 1})
-        planned += [
-            Run(env, "dqn", ours, task, steps, n),
-            Run(env, "dqn of SB3", SB3Images(**settings), task, steps, n),
-        ]
-        planned.append(Run(env, "random", idle, task, steps, n, role="control"))
+        agents: dict[str, Agent[Any]] = {"dqn": ours, "dqn of SB3": SB3Images(**settings), "random": idle}
+        for seed in range(n):
+            for name, agent in agents.items():
+                role: Role = "control" if agent is idle else "paper"
+                planned.append(Run(env, name, agent, task, steps, (seed,), role=role, variant={"seed": seed}))
     return planned
 
 
@@ -236,7 +239,7 @@ def return_curve(trace: Trace, steps: NDArray[np.float64]) -> NDArray[np.float64
 def verdict(ours: NDArray[np.float64], theirs: NDArray[np.float64], random: NDArray[np.float64]) -> tuple[str, str]:
     """The ratio with its interval, and what follows from it."""
     found = ratio("", ours, theirs, **SIMILAR)
-    shown = f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]"
+    shown = f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]" if theirs.any() else "no ratio, theirs is 0"
     if len(ours) < 2 or len(theirs) < 2:
         return shown, "one seed decides nothing"
     if min(stats.difference(x, random)[1] for x in (ours, theirs)) <= 0:
@@ -249,25 +252,39 @@ def verdict(ours: NDArray[np.float64], theirs: NDArray[np.float64], random: NDAr
 
 
 def section(experiment: Experiment, results: Results) -> list[SectionPart]:
-    """Curves of all games, and whether the two are equal."""
-    columns = ("game", "agent", "return in the last tenth", "95 % interval", "ours over theirs", "so", "steps", "n")
-    panels, rows = [], []
+    """Whether the two are equal, curves of all games, and the numbers."""
+    columns = ("agent", "game", "return in the last tenth", "95 % interval", "steps", "n")
+    panels, rows, lines = [], [], []
     for env, cells in results.found(experiment.key).items():
-        panels.append(_panel(env, cells))
-        values = {name: late_return(trace) for name, (_, trace) in cells.items()}
-        shown = verdict(values["dqn"], values["dqn of SB3"], values["random"])
-        for name, (run, _) in cells.items():
+        agents = by_agent(cells.values())
+        panels.append(_panel(env, agents))
+        values = {name: np.concatenate([late_return(one.trace) for one in seeds]) for name, seeds in agents.items()}
+        three = [values[name] for name in ("dqn", "dqn of SB3", "random") if name in values]
+        lines.append(f"{env}: {', '.join(verdict(*three)) if len(three) == 3 else 'unfinished'}.")  # what ships may be
+        for name, ((run, _), *_) in agents.items():
             e = stats.estimate(values[name])
-            both = shown if name == "dqn" else ("", "")
-            cell = (env, name, number(e.mean, 2), between(e.low, e.high, 2), *both, number(run.steps), e.n)
+            cell = (name, env, number(e.mean, 2), between(e.low, e.high, 2), number(run.steps), e.n)
             rows.append(agent_row(cell, run.role == "control"))
+    says = Text("Our return over that of Stable-Baselines3, last tenth of the steps, 95 % interval", lines)
     caption = "Same layers and settings; mean reward of the last 20 episodes, mean over seeds and 95 % interval"
-    return [CurvePanels(caption, panels), Table("Parity with Stable-Baselines3", columns, rows, texts=2)]
+    return [says, CurvePanels(caption, panels), Table("Parity with Stable-Baselines3", columns, rows, texts=2)]
 
 
-def _panel(env: str, cells: Mapping[str, Stored]) -> Panel:
-    x = np.linspace(0, next(iter(cells.values())).run.steps, 101)
-    curves = {name: Curve(x, *stats.mean_curve(return_curve(trace, x))) for name, (_, trace) in cells.items()}
+def by_agent(cells: Iterable[Stored]) -> dict[str, list[Stored]]:
+    """The seeds of each agent that are there."""
+    found: dict[str, list[Stored]] = {}
+    for stored in cells:
+        found.setdefault(stored.run.agent, []).append(stored)
+    return found
+
+
+LOOKS = {"dqn of SB3": Look("dqn", "of SB3")}
+
+
+def _panel(env: str, agents: Mapping[str, Sequence[Stored]]) -> Panel:
+    x, curves = np.linspace(0, next(iter(agents.values()))[0].run.steps, 101), {}
+    for name, seeds in agents.items():
+        curves[name] = mean_curve(x, np.concatenate([return_curve(one.trace, x) for one in seeds]), LOOKS.get(name))
     return Panel(env, curves, "steps", "return")
 
 
@@ -286,5 +303,7 @@ register_experiment(
         long=True,
         on="processes",
         frames=FRAMES,
+        ships=section,
+        grows=True,
     )
 )

@@ -1,4 +1,4 @@
-// Paths as tables: the columns that `spie fit` reads, one line a state, with the action taken there and its reward.
+// Paths as tables: the columns that `spie fit` reads, one line per state, with the action taken there and its reward.
 
 const COLUMNS = ["subject", "session", "trial", "step", "state", "action", "reward"];
 const MOST_BYTES = 20_000_000;
@@ -40,7 +40,7 @@ function splitLine(text, separator) {
 function csvToPaths(text, world) {
   if (text.length > MOST_BYTES) throw new Mistake("This file is larger than 20 MB; overlay a part of it.");
   const lines = text.replace(/^\ufeff/, "").split(/\r\n|\n|\r/).filter((line) => line.trim() !== "");
-  if (lines.length < 2) throw new Mistake("This file has no lines of data: it needs a line of column names and one line a state.");
+  if (lines.length < 2) throw new Mistake("This file has no lines of data: it needs a line of column names and one line per state.");
   const separator = lines[0].includes("\t") ? "\t" : ",";
   const names = splitLine(lines[0], separator).map((name) => name.toLowerCase());
   const column = Object.fromEntries(names.map((name, i) => [name, i]));

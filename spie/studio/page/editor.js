@@ -12,7 +12,7 @@ function editable() {
   return false;
 }
 
-/** Change a copy of the board, and begin anew with it. */
+/** Change a copy of the board, and begin again with it. */
 function change(edit) {
   if (!editable()) return;
   const before = state.board, board = before.copy();

@@ -125,7 +125,7 @@ function restart() {
   dirty = true;
 }
 
-/** After a change: begin anew; where that is not possible, say why and let nothing run. */
+/** After a change: begin again; where that is not possible, say why and let nothing run. */
 function renew(text = "") {
   say(text);
   if (attempt(restart)) return;

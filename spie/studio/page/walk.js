@@ -7,7 +7,7 @@ let walking = false, you = null, trials = [];
 function beginWalk() {
   const kept = trials.filter((trial) => trial.actions.length);
   if (kept.length && kept[0].world !== worldKey()) {
-    say("The maze changed, so your path begins anew; save a path before you draw.");
+    say("The maze changed, so your path begins again; save a path before you draw.");
     trials = [];
   }
   you = walking ? new Lane(world.mdp, { reward: "none" }, state.seed, true) : null;

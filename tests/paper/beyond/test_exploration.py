@@ -66,6 +66,31 @@ def test_seeds_and_tasks_of_choice_and_confirmation_are_apart():
         assert len(choice) <= 64
 
 
+OWN = {  # what makes each contender differ from plain SARSA, in all of its settings
+    "bare": lambda s: s.reward == "none" and not s.optimism and s.q0 == 0,
+    "constant": lambda s: s.reward == "constant",
+    "optimistic start": lambda s: s.reward == "none" and s.q0 > 0,
+    "count as reward": lambda s: s.reward == "count",
+    "count as optimism": lambda s: s.reward == "none" and s.optimism > 0 and s.count == "visits",
+    "column as optimism": lambda s: s.reward == "none" and s.optimism > 0 and s.count in ("sr-column", "pr-column"),
+    "sp-novelty": lambda s: s.reward == "count" and s.standardised and s.potential,
+    "etd": lambda s: s.reward == "etd",
+    "random": lambda s: s.reward == "none" and s.epsilon == 1,
+    "sarsa-sr": lambda s: s.reward == "sr",
+    "sarsa-fr": lambda s: s.reward == "fr",
+    "sarsa-srr": lambda s: s.reward == "sr-r",
+    "sarsa-sr-pr": lambda s: s.reward == "sr-pr",
+    "spie": lambda s: isinstance(s, spie.Planner) and s.curiosity > 0,
+}
+
+
+def test_every_contender_tries_what_its_name_says():
+    found = exploration.contests(100)
+    assert set(found) == set(OWN) == {*exploration.CONTROLS, *exploration.PAPER, *exploration.OURS}
+    for name, choice in found.items():
+        assert all(OWN[name](choice.settings(i)) for i in range(len(choice))), name
+
+
 def test_frozen_settings_are_among_those_tried():
     choice = exploration.contests(100)["spie"]
     assert spie.agent("spie") in [choice.settings(i) for i in range(len(choice))]

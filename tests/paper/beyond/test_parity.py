@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from numpy.testing import assert_array_equal
 
 import spie
@@ -10,6 +11,7 @@ from spie.agents.base import Session
 from spie.paper.beyond import parity, pixels
 from spie.paper.registry import get_experiment
 from spie.paper.results import Results
+from spie.runs.run import save
 from spie.runs.store import Store
 
 
@@ -27,7 +29,9 @@ def test_both_agents_are_given_the_same_settings_on_every_game():
         )
         assert runs[env, "dqn"].steps == runs[env, "dqn of SB3"].steps == runs[env, "random"].steps
     assert runs["minatar/breakout", "dqn"].steps == 500_000
-    assert (runs["freeway", "dqn"].steps, runs["freeway", "dqn"].seeds) == (300_000 // 5, 2)
+    assert runs["freeway", "dqn"].steps == 300_000 // 5
+    asked = [(run.agent, run.seeds) for run in parity.runs(5) if run.env == "freeway"]
+    assert asked == [(agent, (seed,)) for seed in (0, 1) for agent in ("dqn", "dqn of SB3", "random")]
     assert {run.steps for run in get_experiment("parity", 10_000).runs(1) if "minatar" in run.env} == {10_000}
 
 
@@ -50,17 +54,45 @@ def test_when_the_two_are_called_equal(ours, theirs, so):
     assert parity.verdict(np.array(ours), np.array(theirs), np.array([1.0, 1.1, 0.9]))[1] == so
 
 
+def test_where_theirs_is_nothing_there_is_no_ratio():
+    nothing, random = np.zeros(2), np.array([0.07, 0.0])
+    said = ("no ratio, theirs is 0", "not clearly above a random player")
+    assert parity.verdict(nothing, nothing, random) == said
+
+
 def test_the_page_has_a_row_for_every_agent_of_every_game(tmp_path):
     experiment = get_experiment("parity")
     with Store(tmp_path / "r.db") as store:
         fill(store, "parity", 3)
-        curves, table = experiment.section(experiment, Results(store))
+        _, curves, table = experiment.section(experiment, Results(store))
     assert len(curves.panels) == len(parity.GAMES)
     assert len(table.rows) == 3 * len(parity.GAMES)
+    assert [row.values[-1] for row in table.rows][:3] == [3, 3, 3]  # seeds
+
+
+def test_what_ships_of_it_may_be_unfinished_and_have_unlike_many_seeds(tmp_path):
+    experiment = get_experiment("parity")
+    with Store(tmp_path / "r.db") as store:
+        store.ask_for("parity", 5)
+        done = ("dqn", 0), ("dqn", 1), ("dqn", 2), ("dqn of SB3", 0), ("dqn of SB3", 1), ("random", 0), ("random", 1)
+        for run in parity.runs(5):
+            if (run.agent, run.seeds[0]) in done[: 7 if run.env == "four-rooms" else 1]:
+                paid = 0.1 * run.seeds[0] + (1 if run.agent == "random" else 10)
+                save(store, run, played(run.steps, [[run.steps]], [[paid]]), 1.0)
+        says, _, table = experiment.section(experiment, Results(store))
+    assert [row.values[-1] for row in table.rows] == [3, 2, 2, 1, 1, 1, 1]  # seeds: of four-rooms, then of the others
+    assert says.lines[0].startswith("four-rooms: 1.0")
+    assert says.lines[0].endswith("], equal.")
+    assert says.lines[1:] == [f"{env}: unfinished." for env in list(parity.GAMES)[1:]]
 
 
 @pytest.mark.slow
-def test_a_seed_that_is_done_is_kept_and_the_others_are_the_same_after_a_stop(tmp_path):
+def test_a_seed_that_is_done_is_kept_and_the_others_are_the_same_after_a_stop(tmp_path, monkeypatch):
+    threads, step = set(), parity.StackedImages.step
+    monkeypatch.setattr(
+        parity.StackedImages, "step", lambda self, a: (threads.add(torch.get_num_threads()), step(self, a))[1]
+    )
+    torch.set_num_threads(2)
     task = spie.task("minatar/breakout")
     settings = parity.SHARED | {"network": "minatar", "stack": 1, "learning_starts": 50}
     agent = parity.SB3Images(**settings)
@@ -75,6 +107,8 @@ def test_a_seed_that_is_done_is_kept_and_the_others_are_the_same_after_a_stop(tm
     again = agent.run(task, 120, [0, 1], session=Session(folder=tmp_path))
     assert_array_equal(again.episode_rewards, whole.episode_rewards)
     assert_array_equal(again.episode_steps, whole.episode_steps)
+    assert threads == {1}  # as in our agent: sums over another number of threads end in other last bits
+    assert torch.get_num_threads() == 2
 
 
 def test_other_libraries_see_the_planes_as_channels():
@@ -88,7 +122,8 @@ def test_other_libraries_see_the_planes_as_channels():
 def test_readings_of_the_deep_agent_differ_in_one_option_each():
     runs = pixels.reading_runs(20)
     readings = [run for run in runs if run.role == "reading"]
-    assert len({run.id for run in runs}) == len(runs) == len(pixels.READINGS) + 2
-    for run, option in zip(readings, pixels.READINGS, strict=True):
-        assert (run.settings.bonus, run.variant) == ("sf-pf", option)
+    options = [("sf-pf", one) for one in pixels.READINGS] + [("rnd", one) for one in pixels.RND_READINGS]
+    assert len({run.id for run in runs}) == len(runs) == len(options) + 4
+    for run, (bonus, option) in zip(readings, options, strict=True):
+        assert (run.settings.bonus, run.variant) == (bonus, option)
         assert all(getattr(run.settings, name) == value for name, value in option.items())

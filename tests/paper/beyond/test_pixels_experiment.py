@@ -10,7 +10,7 @@ from made_up import fill, played
 from spie.paper.beyond import pixels
 from spie.paper.registry import get_experiment
 from spie.paper.results import Results
-from spie.paper.sections import CONTROL, Table
+from spie.paper.sections import CONTROL, Table, Text
 from spie.runs.store import Store
 
 
@@ -89,6 +89,15 @@ def test_the_image_tasks_show_every_agent_against_every_other(store):
         for (a, b), p in chances.items():
             if a != b:
                 assert float(p.rstrip("*")) + float(chances[b, a].rstrip("*")) == pytest.approx(1, abs=0.011)
+
+
+def test_no_bonus_is_the_same_agent_without_it(store):
+    fill(store, "pixels", reward=lambda run: 5)
+    parts = pixels.section(get_experiment("pixels"), Results(store))
+    (lines,) = (part.lines for part in parts if isinstance(part, Text))
+    bare = {line.split(":")[0]: line.partition("no bonus (")[2].partition(")")[0] for line in lines}
+    tasks = ("four-rooms", "cluster-hard")  # RND has no Monte-Carlo part, and neither has its rival
+    assert bare == {f"{task}, {who}": "dqn" if who == "rnd" else "dqn-mmc" for task in tasks for who in pixels.BONUSES}
 
 
 def test_a_sentence_says_whom_an_agent_beats_and_to_whom_it_loses():

@@ -1,0 +1,1 @@
+"""Notebooks as pages: parsed, run cell by cell, written as Markdown."""

@@ -1,0 +1,44 @@
+"""How things show themselves in a notebook: small HTML tables, in the colours of the page around them."""
+
+import html
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def html_table(
+    title: str, columns: Sequence[str], rows: Sequence[Mapping[str, Any]], notes: Sequence[str] = (), most: int = 20
+) -> str:
+    """Rows under their headings, the first `most` of them; numbers with four digits that count."""
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(shown(row.get(name)))}</td>" for name in columns) + "</tr>"
+        for row in rows[:most]
+    )
+    left = f"<p>and {len(rows) - most:,} more rows</p>" if len(rows) > most else ""
+    said = "".join(f"<p>{html.escape(note)}</p>" for note in notes)
+    caption = f"<caption style='text-align:left'><b>{html.escape(title)}</b></caption>" if title else ""
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{left}{said}"
+
+
+def html_curve(title: str, values: Sequence[float], width: int = 300, height: int = 50) -> str:
+    """Numbers over time as a small line, with the least and the most of them; nothing where there are too few."""
+    finite = [value for value in values if math.isfinite(value)]
+    if len(finite) < 2 or len(finite) < len(values):
+        return ""
+    low, high = min(values), max(values)
+    across, up = width / (len(values) - 1), (height - 4) / ((high - low) or 1.0)
+    points = " ".join(f"{i * across:.1f},{height - 2 - (value - low) * up:.1f}" for i, value in enumerate(values))
+    line = f"<polyline points='{points}' fill='none' stroke='currentColor' stroke-width='1.5'/>"
+    said = f"{html.escape(title)}: from {shown(float(values[0]))} to {shown(float(values[-1]))}"
+    most = f"least {shown(float(low))}, most {shown(float(high))}"
+    return f"<p>{said} ({most})<br><svg width='{width}' height='{height}'>{line}</svg></p>"
+
+
+def shown(value: Any) -> str:
+    """A value for reading; a dash for none."""
+    if value is None or value != value:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:,.1f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
