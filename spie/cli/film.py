@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spie.cli import completion
-from spie.cli.terminal import app, check_output, error_console
+from spie.cli.terminal import Ends, app, check_output, error_console, parse_ends
 
 if TYPE_CHECKING:
     from spie.page.plots.frames import FilmedRun
@@ -26,6 +26,7 @@ def film(
     bumps: Annotated[
         bool | None, typer.Option("--bumps/--no-bumps", help="Of a map: whether one can walk into a wall, and stay.")
     ] = None,
+    ends: Ends = None,
     steps: Annotated[int, typer.Option(help="Of each agent.")] = 2000,
     frames: Annotated[int, typer.Option(help="Of the film, evenly over the steps.")] = 120,
     seed: Annotated[int, typer.Option(help="Of every agent.")] = 0,
@@ -42,11 +43,11 @@ def film(
     for name, value, most in (("--steps", steps, 1_000_000), ("--frames", frames, 2000)):
         if not 1 <= value <= most:
             raise ValueError(f"{name} must lie between 1 and {most:,}, not {value}")
-    given = {"task": task, "bumps": bumps}
+    given = {"task": task, "bumps": bumps, "rewards": parse_ends(ends)}
     entry = find(environment, "table")
-    for option in given:
+    for option, asked in zip(given, ("task", "bumps", "ends"), strict=True):
         if given[option] is not None and option not in entry.options:
-            raise ValueError(f"{environment} has no {option}; leave it out")
+            raise ValueError(f"{environment} has no {asked}; leave it out")
     mdp = make(environment, "table", **{name: value for name, value in given.items() if value is not None})
     path = output or Path(f"{mdp.name}.gif")
     check_film(path)

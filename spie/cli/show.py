@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spie.cli import completion
-from spie.cli.terminal import a_name, app, check_output
+from spie.cli.terminal import Ends, a_name, app, check_output, parse_ends
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,6 +54,7 @@ ENVIRONMENT_HELP = "A task of spie list: riverswim, mountain-car, a named map, .
 def show(
     environment: Annotated[str, a_name("MAP-OR-ENV", ENVIRONMENT_HELP, completion.task_names)],
     task: Annotated[str | None, typer.Option(help="Of a map: explore (default), goal or moving-goal.")] = None,
+    ends: Ends = None,
     gamma: Annotated[float, typer.Option(help="Discount of M, F and N.")] = 0.95,
     of: Annotated[
         str | None,
@@ -93,7 +94,9 @@ def show(
         )
     if bumps is not None and "bumps" not in entry.options:
         raise ValueError(f"{environment} has no bumps; --bumps and --no-bumps are for maps")
-    given = {"task": task, "bumps": bumps}
+    if ends is not None and "rewards" not in entry.options:
+        raise ValueError(f"{environment} has no ends that pay; --ends is for maps with ends a to h")
+    given = {"task": task, "bumps": bumps, "rewards": parse_ends(ends)}
     made = make(environment, entry.kind, **{name: value for name, value in given.items() if value is not None})
     wanted = _panels(panels)
     path = output or Path(f"{made.name}.png")
@@ -197,7 +200,8 @@ def _print_facts(mdp: "MDP", P: Any, console: "Console") -> None:
         places += [_places(mdp, "goal", mdp.terminal.any(axis=0)), _places(mdp, "door", doors(mdp))]
     console.print("; ".join(places))
     if ignored := ignored_goals(mdp):
-        console.print(f"goals or ends {ignored} of the map are ignored in this task; --task chooses another")
+        cure = "--task chooses another" if "G" in ignored else "--ends says what ends pay"
+        console.print(f"goals or ends {ignored} of the map are ignored in this task; {cure}")
     symmetric = abs(P - P.T).max() < 1e-12
     console.print(f"P of the uniform random policy is {'' if symmetric else 'not '}symmetric")
 

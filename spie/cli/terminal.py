@@ -45,6 +45,10 @@ ResultsFile = Annotated[
 ]
 Backend = Annotated[str, typer.Option("--on", help="Where to run: serial (threads), processes or ray.")]
 Rewards = Annotated[list[Path] | None, typer.Option(help="A file of yours that defines rewards; workers get it, too.")]
+Ends = Annotated[
+    str | None,
+    typer.Option(help="Of a map with ends a to h: what each of them pays, such as a=1,b=0.2; a trial ends there."),
+]
 Address = Annotated[str | None, typer.Option(help="Of a Ray cluster (default: Ray on this machine).")]
 
 
@@ -59,6 +63,11 @@ def a_name(metavar: str, help: str, completion: Callable[[str], list[str]]) -> A
 def parse_assignments(words: Iterable[str], example: str = "beta=0.1") -> dict[str, Any]:
     """key=value ...: a number, true, false, null, a list such as [1, 2], or else a word."""
     return {key: _value(text) for key, text in _pairs(words, example)}
+
+
+def parse_ends(text: str | None) -> dict[str, Any] | None:
+    """a=1,b=0.2: what the ends of a map pay; the map itself says which there are."""
+    return None if text is None else parse_assignments(filter(None, map(str.strip, text.split(","))), "a=1,b=0.2")
 
 
 def parse_choices(words: Iterable[str], example: str = "alpha=0.1,0.5") -> dict[str, tuple[Any, ...]]:

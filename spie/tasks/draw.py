@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spie.tasks.maps import Board, write_cells, write_edges
+from spie.tasks.maps import ENDS, Board, write_cells, write_edges
 
 if TYPE_CHECKING:  # an MDPEnv draws itself with these
     from spie.tasks.mdp import MDP
@@ -106,7 +106,9 @@ def write(mdp: "MDP", s: int, phase: int = 0) -> str:
     letters = np.full(shape, "#")
     letters[tuple(cells.T)] = "."
     letters[tuple(cells[_marked_starts(mdp)].T)] = "S"
-    letters[tuple(cells[mdp.terminal[phase]].T)] = "G"
+    ends = np.flatnonzero(mdp.terminal[phase])
+    marks = mdp.layout.letters or ("",) * mdp.n_states
+    letters[tuple(cells[ends].T)] = [marks[end] if marks[end] in tuple(ENDS) else "G" for end in ends]
     letters[tuple(cells[s])] = "@"
     if not len(mdp.layout.walls) and not len(mdp.layout.arrows):
         return write_cells(letters)

@@ -119,3 +119,32 @@ def test_agents_are_filmed_side_by_side_also_where_goals_move(spie, tmp_path):
     assert (code, out) == (0, "wrote f.gif: 5 frames of 2 agents\n")
     with Image.open(tmp_path / "f.gif") as film:
         assert film.n_frames == 5
+
+
+MAZE_WITH_ENDS = "+---+---+---+\n| S >   | a |\n+   +-v-+   +\n|         b |\n+---+---+---+\n"
+
+
+@pytest.mark.parametrize("command", ["show", "film"])
+@pytest.mark.parametrize(
+    ("ends", "message"),
+    [
+        ("c=1", 'rewards name an end "c", but the map has a, b'),
+        ("a", '"a" is not a setting; settings are key=value, such as a=1,b=0.2'),
+        ("a=much", 'the reward of end "a" is much; give a finite number'),
+        ("", "needs the rewards of its ends"),
+    ],
+)
+def test_ends_that_are_not_there_or_pay_no_number_are_one_line(spie, tmp_path, command, ends, message):
+    (tmp_path / "maze.txt").write_text(MAZE_WITH_ENDS)
+    code, _, err = spie(command, "maze.txt", "--ends", ends)
+    assert (code, err.count("\n")) == (2, 1)
+    assert message in err
+
+
+def test_a_map_with_ends_is_drawn_as_trials(spie, tmp_path):
+    (tmp_path / "maze.txt").write_text(MAZE_WITH_ENDS)
+    assert "ends a b of the map are ignored in this task; --ends says what ends pay" in spie("show", "maze.txt")[1]
+    code, out, _ = spie("show", "maze.txt", "--ends", "a=1,b=0.2", "--of", "0,0")
+    assert code == 0
+    assert "2 goals (0,2 1,2)" in out
+    assert "| @ >   | a |" in out

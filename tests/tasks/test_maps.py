@@ -234,9 +234,9 @@ def test_a_board_writes_itself_with_its_walls() -> None:
     assert write(mdp, 4) == "\n".join(
         [
             "+---+---+---+",
-            "| S >   | G |",
+            "| S >   | a |",
             "+   +-v-+   +",
-            "|     @ | G |",
+            "|     @ | b |",
             "+   +---+   +",
             "|           |",
             "+---+---+---+",

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
-from matplotlib.colors import Normalize, to_hex
+from matplotlib.colors import LogNorm, Normalize, to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
@@ -161,7 +161,8 @@ def _draw_group(part: Any, axes: list[Axes], mdp: MDP, group: MapGroup, of: int 
     if shown:
         colours = DIVERGING if group.diverging else HEAT
         shape = {"aspect": 14 * len(axes), "shrink": 0.9 if len(axes) == 1 else 0.7}
-        colour_bar(part, axes, norm, group.label, colours, **shape)
+        blank = isinstance(norm, LogNorm) and any((values <= 0).any() for values in shown)
+        colour_bar(part, axes, norm, f"{group.label} (blank: 0)" if blank else group.label, colours, **shape)
 
 
 def _shared_scale(group: MapGroup) -> Normalize:
