@@ -3,6 +3,7 @@
 import dataclasses
 import importlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
@@ -106,6 +107,12 @@ class Trace:
             found |= {"episodes": (self.episode_steps > 0).sum(axis=1), "steps_of_episodes": _of_played(self)}
         return found
 
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that it holds for each seed, by name, paths left out."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {name: value for name, value in fields.items() if isinstance(value, np.ndarray)}
+
     def to_frame(self) -> Any:
         """One row per seed, as a DataFrame of pandas, or of polars where that is what is installed."""
         return _frame(self.columns())
@@ -126,6 +133,24 @@ class Trace:
         """Steps until a share of the states was visited, [seeds]; a seed that never got there counts one step more."""
         first = np.sort(np.where(self.first_visit < 0, self.steps[:, None] + 1, self.first_visit), axis=1)
         return np.asarray(first[:, math.ceil(share * first.shape[1] - 1e-9) - 1], np.float64)
+
+
+def joined(traces: Sequence[Trace]) -> Trace:
+    """Traces of some seeds each as one of all; where one has fewer episodes than another, the rest have 0 steps."""
+    first, episodes = traces[0], max(trace.episode_steps.shape[1] for trace in traces)
+    if len(traces) == 1:
+        return first
+
+    def field_of_all(name: str) -> NDArray[Any]:
+        arrays = [trace.arrays[name] for trace in traces]
+        if name in ("episode_steps", "episode_rewards"):
+            arrays = [np.pad(array, [(0, 0), (0, episodes - array.shape[1])]) for array in arrays]
+        return np.concatenate(arrays)
+
+    names = [name for name in first.arrays if all(name in trace.arrays for trace in traces)]
+    paths = {seed: path for trace in traces for seed, path in trace.paths.items()}
+    found: dict[str, Any] = {name: field_of_all(name) for name in names}
+    return Trace(**found, paths=paths, settings=first.settings)
 
 
 def curve_of_episodes(

@@ -218,7 +218,7 @@ def _check(keys: list[str], on: str | None, address: str | None, only: "Sequence
     from rich.console import Console
 
     from spie.paper import shipped
-    from spie.paper.contenders import label
+    from spie.paper.contenders import label_of
     from spie.runs.backends import execute
     from spie.runs.run import load
     from spie.runs.store import Store
@@ -239,7 +239,7 @@ def _check(keys: list[str], on: str | None, address: str | None, only: "Sequence
                 for r in execute(tenth, store, on or file.experiment.on, address, report):
                     report(r, 1.0)
                     said = file.confirm(r, load(store, r))
-                    print(f"{key} {r.env} {label(r.agent, r.variant)} {r.id}: {said}")
+                    print(f"{key} {r.env} {label_of(r)} {r.id}: {said}")
                     failed += said == shipped.DIFFERS
         print(f"{key}: {len(tenth)} of {len(file.content['runs'])} runs made again")
     if failed:
@@ -255,7 +255,7 @@ def _progress(runs: "list[Run]", store: "Store", console: "Console") -> "Iterato
     """
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from spie.paper.contenders import label
+    from spie.paper.contenders import label_of
 
     seconds = {r.id: max(r.seconds, 1e-3) for r in runs if r.id not in store}  # of those that have to be run
     shares = dict.fromkeys(seconds, 0.0)
@@ -278,7 +278,7 @@ def _progress(runs: "list[Run]", store: "Store", console: "Console") -> "Iterato
             shares[r.id] = share
             done = sum(share * seconds[name] for name, share in shares.items())
             ended = sum(share == 1 for share in shares.values())
-            who = f"{ended}/{len(shares)} {r.env} {label(r.agent, r.variant)}"
+            who = f"{ended}/{len(shares)} {r.env} {label_of(r)}"
             progress.update(bar, completed=done, description=who)
             if share == 1 and not terminal and seconds[r.id] > 60:
                 left = duration((time.monotonic() - began) * (total - done) / done)

@@ -10,7 +10,7 @@ from spie import stats
 from spie.agents.dqn.agent import DQN
 from spie.agents.registry import agent as named
 from spie.paper.contenders import label
-from spie.paper.experiment import Experiment
+from spie.paper.experiment import Experiment, in_blocks
 from spie.paper.published import Cell
 from spie.paper.results import Results
 from spie.paper.sections import CurvePanels, Panel, Row, SectionPart, Table, mean_curve, number
@@ -114,8 +114,7 @@ def section(printed: Callable[[Run], Cell]) -> Callable[[Experiment, Results], l
                 rooms = int((trace.first_visit >= 0).sum(axis=1).max()) if trace.first_visit.shape[1] > 1 else None
                 rest = (episodes, reward, rooms, len(values), cell.mean, cell.spread)
                 rows.append(Row((*who, *mean, *rest)))
-        seeds = number(rows[0].values[7])
-        budget = f"{number(experiment.frames)} frames, {seeds} seed(s); score: mean of the last 100 episodes."
+        budget = f"{number(experiment.frames)} frames, n seeds; score: mean of the last 100 episodes."
         less = f" Not comparable: the paper's agents had {number(PAPER_FRAMES)} frames."
         scores = Table(budget + less * (experiment.frames < PAPER_FRAMES), columns, rows, texts=2)
         return [scores, *learning_curves(experiment, results)]
@@ -156,7 +155,7 @@ def game_experiment(
         name,
         title,
         section(printed),
-        runs,
+        in_blocks(runs, 1),
         measure=scored,
         compared=beside(printed),
         long=True,

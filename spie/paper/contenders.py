@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from spie.runs.run import Run
+
 CONTROLS = ("constant", "optimistic", "count", "random")  # tabular agents without representation: ours, not the paper's
 
 
@@ -20,6 +22,11 @@ def _setting(name: str, value: Any) -> str:
 def label(agent: str, variant: Mapping[str, Any]) -> str:
     """An agent and its variant for people: "sarsa-srr ties=first"."""
     return f"{agent} {words(variant)}".rstrip()
+
+
+def label_of(run: Run) -> str:
+    """The agent of a run, and its seeds where they are not the first ones: "dqn-sf-pf seed 1"."""
+    return f"{label(run.agent, run.variant)} {run.seed_words}".rstrip()
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,6 +30,19 @@ SHARE_SEEN = 0.99  # of the states: what counts as covered
 Array = NDArray[Any]
 
 
+def in_blocks(planned: Callable[..., list[Run]], size: int) -> Callable[..., list[Run]]:
+    """The same runs, of at most `size` seeds each: what is stored or ships of fewer seeds grows to more.
+
+    The first block of all cells comes before the second of any.
+    """
+
+    def blocks(seeds: int, **options: Any) -> list[Run]:
+        split = [block for run in planned(seeds, **options) for block in run.in_blocks(size)]
+        return sorted(split, key=lambda run: run.seed_numbers[0])
+
+    return blocks
+
+
 def no_runs(seeds: int) -> list[Run]:
     """Of an experiment that is drawn from the settings."""
     return []

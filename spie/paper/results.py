@@ -1,5 +1,6 @@
 """What a store has of each experiment."""
 
+import dataclasses
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -9,6 +10,7 @@ from spie.paper.registry import experiment_of
 from spie.paper.sections import Look
 from spie.runs.run import Run, load
 from spie.runs.store import Store
+from spie.trace import joined
 
 Value = TypeVar("Value")
 
@@ -60,20 +62,28 @@ class Results:
         return bool(self.runs(key)) and self.missing(key) == 0
 
     def trace(self, experiment: str, env: str, agent: str, **variant: Any) -> Any:
-        """What the run of a cell left (a Trace or an EpisodeTrace), None where it is not stored; never of a search."""
-        for run in self.runs(experiment):
-            asked = run.role != "search" and (run.env, run.agent, run.variant) == (env, agent, variant)
-            if asked and run.id in self.store:
-                return self.once(_trace, run)
-        return None
+        """What a cell left (a Trace or an EpisodeTrace), None where it is not stored; never of a search."""
+        cell = (env, agent, variant)
+        asked = [run for run in self.runs(experiment) if run.role != "search" and run.cell == cell]
+        stored = [run for run in asked if run.id in self.store]
+        return self.once(_trace, *stored) if stored else None
 
     def found(self, key: str) -> dict[str, dict[str, Stored]]:
-        """All cells that are stored by environment and label, those of a search left out."""
-        cells: dict[str, dict[str, Stored]] = {}
+        """All cells that are stored by environment and label, those of a search left out.
+
+        A cell may have several runs, of some seeds each: it has the seeds of those that are stored.
+        """
+        cells: dict[str, dict[str, list[Run]]] = {}
         for run in self.runs(key):
             if run.role != "search" and run.id in self.store:
-                cells.setdefault(run.env, {})[label(run.agent, run.variant)] = Stored(run, self.once(_trace, run))
-        return cells
+                cells.setdefault(run.env, {}).setdefault(label(run.agent, run.variant), []).append(run)
+        return {env: {name: self._stored(runs) for name, runs in of_env.items()} for env, of_env in cells.items()}
+
+    def _stored(self, runs: Sequence[Run]) -> Stored:
+        run, *more = runs
+        if more:
+            run = dataclasses.replace(run, seeds=tuple(seed for one in runs for seed in one.seed_numbers))
+        return Stored(run, self.once(_trace, *runs))
 
     def searched(self, key: str) -> list[Stored]:
         """The runs of a search, where each leaves a trace, as they are stored."""
@@ -86,5 +96,7 @@ def _runs(results: Results, key: str) -> list[Run]:
     return experiment_of(key).planned(results.seeds[key], results.store)
 
 
-def _trace(results: Results, run: Run) -> Any:
-    return load(results.store, run)
+def _trace(results: Results, *runs: Run) -> Any:
+    """What runs of one cell left, their seeds together."""
+    first, *more = (load(results.store, run) for run in runs)
+    return joined([first, *more]) if more else first

@@ -11,7 +11,7 @@ and gives parts of a section: `Table`, `Text` and `CurvePanels`, numbers and cur
 Where an experiment says `grows=True`, its runs take hours, and the file need not have all of them. With --ship it is
 written with what is stored, at once and after every run; it has all that these runs left, so on another machine, whose
 store lacks them, `spie run NAME --ship` takes them from the file, runs others and adds those. The page says which runs
-are missing. All machines use the same number of seeds: other seeds are other runs.
+are missing. Where a run has a block of seeds (`in_blocks`), more seeds are more runs: --seeds 2 adds to a file of one.
 
 With a budget in frames, `spie run table2 --frames 1000000 --ship` writes a file of its own, `table2@1000000.json`. The
 page shows a file, marked with the day and the commit, beside what the user ran, and the verdicts on the experiment's
@@ -38,7 +38,7 @@ from spie import stats
 from spie.agents.base import identity
 from spie.files import content_hash, json_hash, write_whole
 from spie.paper.claims import Claim, Judgement, judge
-from spie.paper.contenders import label
+from spie.paper.contenders import label_of
 from spie.paper.experiment import Experiment
 from spie.paper.packed import pack, unpack
 from spie.paper.registry import claims as all_claims
@@ -151,7 +151,10 @@ class Shipped:
     @property
     def unfinished(self) -> str:
         """Which runs it does not have; empty where it has all."""
-        missing, runs = self.content.get("missing", []), len(self.content["runs"])
+        today, runs = self.experiment.runs(self.seeds), len(self.content["runs"])
+        missing = [(run.env, label_of(run)) for run in today if run.id not in self.ids]
+        if self.stale or not self.experiment.grows:  # today's plan is another than the one that it was made by
+            missing = self.content.get("missing", [])
         if not missing:
             return ""
         named = [f"{env} {who}" for env, who in missing]
@@ -177,7 +180,7 @@ class Shipped:
             if versions.get(agent, version) != version:
                 return f"made by version {version} of {agent}, not run again since"
         planned = {run.id for run in today}
-        fits = self.ids <= planned if self.unfinished else self.ids >= planned
+        fits = self.ids <= planned if self.experiment.grows else self.ids >= planned
         return "" if fits else "made with other settings than today's, not run again since"
 
     def confirm(self, run: Run, result: Result) -> str:
@@ -305,7 +308,7 @@ def summary(experiment: Experiment, results: Results, parts: Sequence[SectionPar
         "agents": agent_versions(runs),
         "cpu_hours": round(seconds / 3600, 4),
         "runs": [_entry(experiment, run, load(results.store, run)) | _kept(experiment, run, results) for run in runs],
-        "missing": [[run.env, label(run.agent, run.variant)] for run in planned if run.id not in results.store],
+        "missing": [[run.env, label_of(run)] for run in planned if run.id not in results.store],
         "claims": {
             j.claim.id: {"figure": j.figure, "verdict": j.verdict, "reason": j.reason, "claim": _said(j.claim)}
             for j in judgements
@@ -343,10 +346,10 @@ def take_up(experiment: Experiment, seeds: int, store: Store) -> int:
         return 0
     if file is None or file.stale or not experiment.grows:
         return 0
-    if file.seeds != seeds:
-        cure = f"run with --seeds {file.seeds} to add to it, or remove it first"
-        raise ValueError(f"{path_of(experiment.key)} has {file.seeds} seeds per run, not {seeds}; {cure}")
     taken, planned = 0, {run.id: run for run in experiment.runs(seeds)}
+    if not file.ids <= planned.keys():
+        cure = f"run with --seeds {file.seeds} to add to it, or remove it first"
+        raise ValueError(f"{path_of(experiment.key)} has runs of {file.seeds} seeds, which {seeds} leave out; {cure}")
     for entry in file.content["runs"]:
         run = planned.get(entry["id"])
         if run is None or run.id in store or "left" not in entry:

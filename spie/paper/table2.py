@@ -6,7 +6,7 @@ from spie.paper import atari
 from spie.paper import atari_measures as by
 from spie.paper import published as paper
 from spie.paper.claims import Claim, printed_above
-from spie.paper.experiment import Tier
+from spie.paper.experiment import Tier, in_blocks
 from spie.paper.registry import register_experiment
 from spie.paper.rules import OVER_BUDGET
 from spie.runs.run import Run
@@ -26,13 +26,12 @@ def runs(seeds: int, frames: int = atari.SMALL_TIER, network: str | None = None)
 
 def runs_of_hours(seeds: int) -> list[Run]:
     """Two games, four agents; those first of which one seed says most."""
-    planned = [atari.game_run(game, agent, HOURS, seeds, "nature") for agent in HOURS_AGENTS for game in HOURS_GAMES]
-    return planned
+    return [atari.game_run(game, agent, HOURS, seeds, "nature") for agent in HOURS_AGENTS for game in HOURS_GAMES]
 
 
 TIERS = {
     "minutes": Tier(atari.SMALL_TIER, 1),
-    "hours": Tier(HOURS, 2, runs_of_hours),
+    "hours": Tier(HOURS, 2, in_blocks(runs_of_hours, 1)),
     "paper": Tier(atari.PAPER_FRAMES, 10),
 }
 

@@ -67,8 +67,35 @@ class Run:
         return hashlib.sha256(json.dumps(self.spec, sort_keys=True).encode()).hexdigest()[:24]
 
     @property
+    def cell(self) -> tuple[str, str, Mapping[str, Any]]:
+        """What it is called by: task, agent and variant. Runs of other seeds of it have the same."""
+        return self.env, self.agent, self.variant
+
+    @property
     def n_seeds(self) -> int:
         return self.seeds if isinstance(self.seeds, int) else len(self.seeds)
+
+    @property
+    def seed_numbers(self) -> tuple[int, ...]:
+        return tuple(range(self.seeds)) if isinstance(self.seeds, int) else self.seeds
+
+    @property
+    def seed_words(self) -> str:
+        """Which seeds it has, for people, where they are not the first ones: "seed 1" or "seeds 10 to 19"."""
+        if isinstance(self.seeds, int):
+            return ""
+        first, last = self.seeds[0], self.seeds[-1]
+        return f"seed {first}" if len(self.seeds) == 1 else f"seeds {first} to {last}"
+
+    def in_blocks(self, size: int) -> list["Run"]:
+        """The same as runs of `size` seeds each: more seeds are more runs, and those that are there stay.
+
+        The first block is named by its number of seeds, as a run is that has no more.
+        """
+        numbers = self.seed_numbers
+        blocks = [numbers[i : i + size] for i in range(0, len(numbers), size)]
+        seeds_of = [len(block) if block == tuple(range(len(block))) else block for block in blocks]
+        return [dataclasses.replace(self, seeds=seeds) for seeds in seeds_of]
 
     @property
     def seconds(self) -> float:

@@ -14,6 +14,7 @@ from spie.runs.run import Run, save
 from spie.runs.store import Store
 from spie.tasks.atari import AtariTask
 from spie.tasks.pixels import make_pixels
+from spie.trace import joined
 
 
 @pytest.mark.slow
@@ -37,8 +38,6 @@ def test_a_seed_among_others_learns_what_it_learns_alone(agent):
 
 
 def test_seeds_run_one_after_another_make_one_trace():
-    from spie.agents.dqn import many_seeds
-
     game = AtariTask("freeway", max_frames=100)
     settings = spie.agent("dqn", preset="nature", learning_starts=10**6, replay=100)
     t = settings.run(game, 45, [3, 8])
@@ -46,7 +45,7 @@ def test_seeds_run_one_after_another_make_one_trace():
     assert_array_equal(t.episode_steps, [[20, 20], [20, 20]])
     assert_array_equal(t.truncated, [2, 2])
     short = played(100, [[50, 30, 10]], [[1, 0, 1]])
-    both = many_seeds.joined([played(100, [[50]], [[1]]), short])
+    both = joined([played(100, [[50]], [[1]]), short])
     assert_array_equal(both.episode_steps, [[50, 0, 0], [50, 30, 10]])
     assert_array_equal(both.episode_rewards, [[1, 0, 0], [1, 0, 1]])
 
@@ -124,5 +123,5 @@ def test_seeds_side_by_side_go_on_from_their_checkpoints_to_the_same_bits(agent,
     trace = settings.run(room, 160, 3, session=Session(folder=tmp_path, progress=shares.append))
     assert shares[0] > 0.6
     assert not (tmp_path / "lanes").exists()
-    for name, array in many_seeds.arrays_of(whole).items():
-        assert_array_equal(many_seeds.arrays_of(trace)[name], array, err_msg=name)
+    for name, array in whole.arrays.items():
+        assert_array_equal(trace.arrays[name], array, err_msg=name)

@@ -103,8 +103,10 @@ def test_a_network_can_be_asked_for_at_any_budget():
 def test_a_tier_is_a_budget_by_name():
     minutes, hours, papers = (get_experiment("table2", tier=name) for name in ("minutes", "hours", "paper"))
     assert minutes.key == "table2"
-    assert (hours.key, hours.frames, hours.seeds, len(hours.runs(2))) == ("table2@tier=hours", 10**6, 2, 8)
+    assert (hours.key, hours.frames, hours.seeds, len(hours.runs(2))) == ("table2@tier=hours", 10**6, 2, 16)
     assert {run.settings.network for run in hours.runs(2)} == {"nature"}
+    assert [run.seed_numbers for run in hours.runs(2)] == [(0,)] * 8 + [(1,)] * 8  # a seed is a run, and adds to others
+    assert [run.id for run in hours.runs(2)][:8] == [run.id for run in hours.runs(1)]
     by_frames = {run.id for run in get_experiment("table2", 10**6).runs(2)}
     assert {run.id for run in hours.runs(2)} < by_frames
     assert (papers.frames, {run.settings.network for run in papers.runs(1)}) == (10**8, {"paper"})
@@ -151,8 +153,9 @@ def stored(store, key, scores, seeds=12, **fields):
     for run in experiment_of(key).runs(seeds):
         mean = scores.get((run.env, run.agent, run.settings.reconstruction))
         if mean is not None:
-            rewards = mean + np.resize([-1.0, 1.0], (seeds, 1)) * np.ones(150)
-            trace = played(run.steps, np.full((seeds, 150), run.steps // 150), rewards)
+            (seed,) = run.seed_numbers
+            rewards = np.full((1, 150), mean + (-1.0, 1.0)[seed % 2])
+            trace = played(run.steps, np.full((1, 150), run.steps // 150), rewards)
             save(store, run, dataclasses.replace(trace, **fields), 0.5)
 
 
@@ -162,7 +165,7 @@ def judged(store, name):
 
 
 def test_claims_on_atari_are_measured_at_any_budget_and_comparable_only_at_the_papers(store):
-    losses = np.ones((12, 10, 4)) * [2.0, 2 / 1500, 30 / 1500, 2000.0]
+    losses = np.ones((1, 10, 4)) * [2.0, 2 / 1500, 30 / 1500, 2000.0]
     games = {(game, "dqn-sr", True): 10.0 for game in ("freeway", "venture")}
     games |= {(game, "dqn-sf-pf", True): 11.0 for game in ("freeway", "venture")}
     stored(store, "table2", games, losses=losses)

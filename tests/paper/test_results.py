@@ -4,6 +4,7 @@ import pytest
 
 from made_up import fill
 from spie.paper.contenders import Contender, label, of
+from spie.paper.registry import experiments
 from spie.paper.results import Results
 from spie.runs.store import Store
 
@@ -67,3 +68,15 @@ def test_a_variant_is_told_in_words():
     assert label("linear-q-sf", {"beta": 0.0001}) == "linear-q-sf beta=0.0001"
     assert [who.label for who in of("figure7", "a", "b", q0="bound")] == ["a q0=bound", "b q0=bound"]
     assert Contender("figure1", "sarsa").label == "sarsa"
+
+
+def test_runs_of_one_cell_differ_in_their_seeds_only():
+    for experiment in experiments():
+        specs, seeds = {}, {}
+        for run in experiment.runs(12):
+            if run.role != "search":
+                cell = (run.env, label(run.agent, run.variant))
+                spec = {name: value for name, value in run.spec.items() if name != "seeds"}
+                assert specs.setdefault(cell, spec) == spec, (experiment.name, cell)
+                assert not seeds.setdefault(cell, set()) & set(run.seed_numbers), (experiment.name, cell)
+                seeds[cell] |= set(run.seed_numbers)

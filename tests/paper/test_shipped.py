@@ -14,7 +14,7 @@ from spie.page import report
 from spie.paper import comparison, shipped
 from spie.paper.claims import Claim, Evidence, judge
 from spie.paper.contenders import Contender
-from spie.paper.experiment import Experiment
+from spie.paper.experiment import Experiment, in_blocks
 from spie.paper.registry import EXPERIMENTS, get_experiment, register_experiment
 from spie.paper.results import Results
 from spie.paper.sections import Curve, CurvePanels, Look, Maps, Panel, Row, Span, Table, Text
@@ -375,12 +375,20 @@ def test_a_file_that_grows_has_what_is_finished_and_names_what_is_missing(spie, 
     assert file.stale == ""
     assert file.unfinished == "unfinished: 10 of 12 runs; missing: riverswim quick-10, riverswim quick-11"
     assert file.unfinished in page_section(results)
-    many = file.content | {"missing": [["riverswim", f"quick-{i}"] for i in range(11)] + [["sixarms", "quick"]]}
-    assert shipped.Shipped(many).unfinished.endswith("missing: 11 of riverswim, 1 of sixarms")
     assert len(file.parts[0].rows) == 10
     assert verdict(results).verdict == "reproduced"  # its run is there
     code, out, _ = spie("run", "quick", "--check")
     assert (code, out.splitlines()[-1]) == (0, "quick: 1 of 10 runs made again")
+
+
+def test_runs_that_an_experiment_has_since_been_given_are_missing_in_a_file_that_grows(spie):
+    growing(range(12))
+    assert shipped.find("quick").unfinished == ""
+    more = [dataclasses.replace(run, env="sixarms", steps=11) for run in runs(SEEDS)]
+    planned = [*runs(SEEDS), *more]
+    EXPERIMENTS._values["quick"] = dataclasses.replace(get_experiment("quick"), runs=lambda seeds: planned)
+    file = shipped.find("quick")
+    assert (file.stale, file.unfinished) == ("", "unfinished: 12 of 24 runs; missing: 12 of sixarms")
 
 
 def test_another_machine_adds_to_the_file_and_runs_nothing_twice(spie, monkeypatch):
@@ -421,8 +429,40 @@ def test_other_seeds_are_other_runs_and_do_not_take_the_place_of_a_file(spie):
     code, out, err = spie("run", "quick", "--ship", "--seeds", "3", "--results", "two.db")
     assert (code, out) == (2, "")
     cure = f"run with --seeds {SEEDS} to add to it, or remove it first"
-    assert err == f"spie: {path} has {SEEDS} seeds per run, not 3; {cure}\n"
+    assert err == f"spie: {path} has runs of {SEEDS} seeds, which 3 leave out; {cure}\n"
     assert path.read_bytes() == whole
+
+
+def test_in_blocks_a_file_grows_by_seeds(spie, monkeypatch):
+    def split(quick, size):
+        return dataclasses.replace(quick, runs=in_blocks(runs, size), grows=True)
+
+    def run(self, task, steps, seeds, **_):
+        numbers = np.arange(seeds) if isinstance(seeds, int) else np.array(seeds)
+        ran.append((self.reward, *numbers))
+        trace = a_trace(np.zeros((len(numbers), 3)), total_reward=self.reward - 0.01 * numbers)
+        return dataclasses.replace(trace, seeds=numbers)
+
+    ran: list[tuple[float, ...]] = []
+    monkeypatch.setattr(Quick, "run", run)
+    EXPERIMENTS._values["quick"] = split(get_experiment("quick"), 2)
+    assert spie("run", "quick", "--ship", "--seeds", "2", "--results", "one.db")[0] == 0
+    assert ran == [(float(i), 0, 1) for i in range(12)]
+    before = shipped.find("quick").content["runs"]
+    ran.clear()
+    words = ("run", "quick", "--ship", "--seeds", "5", "--results", "two.db", "--only", "quick-7")
+    code, _, err = spie(*words)
+    assert code == 0, err
+    assert ran == [(7.0, 2, 3), (7.0, 4)]
+    file = shipped.find("quick")
+    assert file.content["runs"][:12] == before  # nothing of what was there is lost
+    assert file.unfinished.startswith("unfinished: 14 of 36 runs; missing: 22 of riverswim")
+    with Store("two.db") as store:
+        cells = Results(store).found("quick")["riverswim"]
+        assert cells["quick-7"].run.n_seeds == 5
+        np.testing.assert_allclose(cells["quick-7"].trace.total_reward, 7 - 0.01 * np.arange(5))
+        assert cells["quick-6"].run.n_seeds == 2
+        assert Results(store).trace("quick", "riverswim", "quick-7").seeds.tolist() == [0, 1, 2, 3, 4]
 
 
 def test_a_file_of_an_older_agent_is_not_added_to(spie, monkeypatch):

@@ -5,7 +5,6 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,24 +149,3 @@ def _mean_losses(learner: Learner) -> NDArray[np.float64]:
     means = learner.loss_sums / counts[:, None]
     there = [True, learner.online.psi is not None, learner.online.xi is not None, learner.online.decoder is not None]
     return np.where(there, means, np.nan)
-
-
-def joined(traces: Sequence[Trace]) -> Trace:
-    """Traces of one seed each as one of all; where one has fewer episodes, the others have 0 steps."""
-    episodes = max(trace.episode_steps.shape[1] for trace in traces)
-
-    def field(name: str) -> NDArray[Any]:
-        arrays = [getattr(trace, name) for trace in traces]
-        if name in ("episode_steps", "episode_rewards"):
-            arrays = [np.pad(array, [(0, 0), (0, episodes - array.shape[1])]) for array in arrays]
-        return np.concatenate(arrays)
-
-    names = [name for name in arrays_of(traces[0]) if all(name in arrays_of(trace) for trace in traces)]
-    found: dict[str, Any] = {name: field(name) for name in names}
-    return Trace(**found)
-
-
-def arrays_of(trace: Trace) -> dict[str, NDArray[Any]]:
-    """The arrays of a trace by name."""
-    fields = {field.name: getattr(trace, field.name) for field in dataclasses.fields(trace)}
-    return {name: value for name, value in fields.items() if isinstance(value, np.ndarray)}

@@ -19,7 +19,7 @@ from spie.agents.dqn.cost import check_fits
 from spie.agents.dqn.folder import FolderSpec, check_new, check_version, locked, read_run, task_of, write_run
 from spie.agents.dqn.hardware import on_threads
 from spie.agents.dqn.learner import Learner
-from spie.agents.dqn.many_seeds import arrays_of, joined, side_by_side, trace_of
+from spie.agents.dqn.many_seeds import side_by_side, trace_of
 from spie.agents.dqn.monitor import Pace, TensorBoard, TrainingReport, curves_of, line_of, monitor_file
 from spie.agents.dqn.parts import Episode
 from spie.agents.dqn.play import PlayedStep, play
@@ -28,7 +28,7 @@ from spie.agents.dqn.state import load_weights, restore, state_of, stretch_losse
 from spie.files import replacing, to_disk
 from spie.tasks.base import ImageTask
 from spie.tasks.gymnasium import image_shape
-from spie.trace import Trace
+from spie.trace import Trace, joined
 
 CHECKPOINT_SECONDS = 600.0  # between two at most; from 30 s on where they are quick, but never a twentieth of the time
 REPORTS = 500  # a run, and as many points a curve
@@ -180,7 +180,7 @@ def _kept(own: Path, run: Callable[[], Trace]) -> Trace:
     if not done.exists():
         trace = run()
         with replacing(done) as file:
-            arrays: dict[str, Any] = dict(arrays_of(trace))
+            arrays: dict[str, Any] = dict(trace.arrays)
             np.savez(file, **arrays)  # of plain numbers; object arrays would not load
     shutil.rmtree(own, ignore_errors=True)
     with np.load(done) as found:

@@ -7,7 +7,7 @@ What is not equal: it draws its own random numbers, and halves the square of sma
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -212,7 +212,7 @@ def runs(seeds: int, frames: int = FRAMES) -> list[Run]:
         for seed in range(n):
             for name, agent in agents.items():
                 role: Role = "control" if agent is idle else "paper"
-                planned.append(Run(env, name, agent, task, steps, (seed,), role=role, variant={"seed": seed}))
+                planned.append(Run(env, name, agent, task, steps, (seed,), role=role))
     return planned
 
 
@@ -256,12 +256,11 @@ def section(experiment: Experiment, results: Results) -> list[SectionPart]:
     columns = ("agent", "game", "return in the last tenth", "95 % interval", "steps", "n")
     panels, rows, lines = [], [], []
     for env, cells in results.found(experiment.key).items():
-        agents = by_agent(cells.values())
-        panels.append(_panel(env, agents))
-        values = {name: np.concatenate([late_return(one.trace) for one in seeds]) for name, seeds in agents.items()}
+        panels.append(_panel(env, cells))
+        values = {name: late_return(one.trace) for name, one in cells.items()}
         three = [values[name] for name in ("dqn", "dqn of SB3", "random") if name in values]
         lines.append(f"{env}: {', '.join(verdict(*three)) if len(three) == 3 else 'unfinished'}.")  # what ships may be
-        for name, ((run, _), *_) in agents.items():
+        for name, (run, _) in cells.items():
             e = stats.estimate(values[name])
             cell = (name, env, number(e.mean, 2), between(e.low, e.high, 2), number(run.steps), e.n)
             rows.append(agent_row(cell, run.role == "control"))
@@ -270,21 +269,12 @@ def section(experiment: Experiment, results: Results) -> list[SectionPart]:
     return [says, CurvePanels(caption, panels), Table("Parity with Stable-Baselines3", columns, rows, texts=2)]
 
 
-def by_agent(cells: Iterable[Stored]) -> dict[str, list[Stored]]:
-    """The seeds of each agent that are there."""
-    found: dict[str, list[Stored]] = {}
-    for stored in cells:
-        found.setdefault(stored.run.agent, []).append(stored)
-    return found
-
-
 LOOKS = {"dqn of SB3": Look("dqn", "of SB3")}
 
 
-def _panel(env: str, agents: Mapping[str, Sequence[Stored]]) -> Panel:
-    x, curves = np.linspace(0, next(iter(agents.values()))[0].run.steps, 101), {}
-    for name, seeds in agents.items():
-        curves[name] = mean_curve(x, np.concatenate([return_curve(one.trace, x) for one in seeds]), LOOKS.get(name))
+def _panel(env: str, cells: Mapping[str, Stored]) -> Panel:
+    x = np.linspace(0, next(iter(cells.values())).run.steps, 101)
+    curves = {name: mean_curve(x, return_curve(one.trace, x), LOOKS.get(name)) for name, one in cells.items()}
     return Panel(env, curves, "steps", "return")
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from spie import stats
 from spie.agents.registry import agent as named
-from spie.paper.experiment import Experiment, states_seen
+from spie.paper.experiment import Experiment, in_blocks, states_seen
 from spie.paper.measures import area
 from spie.paper.registry import register_experiment
 from spie.paper.results import Results, Stored
@@ -29,6 +29,7 @@ from spie.tasks.registry import task as known_task
 from spie.trace import Trace
 
 STEPS = {"four-rooms": 30_000, "cluster-hard": 40_000}  # by task
+BLOCK = 10  # seeds that train side by side in one run; what ships grows by as many
 NO_BONUS, BONUSES = ("dqn", "dqn-mmc"), ("rnd", "dqn-sr", "dqn-sf-pf")
 CONTROLS = {"constant": "dqn-constant", "count": "dqn-count"}  # by the name that they have here
 PRINTED = {"bonus": "printed"}  # beta, scale and clipping as the paper has them
@@ -178,4 +179,4 @@ for name, title, planned in (
     ("pixels-paper", "The same with the bonus as the paper pays it: beta .07, not scaled, clipped", printed_runs),
     ("pixels-readings", "DQN-SF-PF and RND on four-rooms under other readings of the open points", reading_runs),
 ):
-    register_experiment(Experiment(name, title, section, planned, ships=section, **HOW))
+    register_experiment(Experiment(name, title, section, in_blocks(planned, BLOCK), ships=section, **HOW))
