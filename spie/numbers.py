@@ -36,3 +36,8 @@ def between(low: float, high: float, digits: int | None = None) -> str:
 def percent(share: float, digits: int = 0) -> str:
     """A share of 1 in percent."""
     return f"{100 * share:.{digits}f}{THIN}%"
+
+
+def counted(n: int, what: str) -> str:
+    """How many there are, in words: 1 maze, 1,150 steps."""
+    return f"{n:,} {what}{'' if n == 1 else 's'}"

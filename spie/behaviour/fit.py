@@ -17,6 +17,7 @@ from spie.behaviour.paths import Paths
 from spie.behaviour.rows import Rows
 from spie.behaviour.shelf import Shelf
 from spie.errors import unknown
+from spie.numbers import counted
 
 METHODS = ("mle", "map", "hierarchical")
 Progress = Callable[[str, float], None]  # what is being done, and the share of it that is
@@ -147,9 +148,14 @@ class Fit:
         per_choice = sum(map(self.paths.chance, self.paths.subjects)) / self.choices.sum()
         notes = [
             f"Lower BIC is better. Chance over legal actions is {per_choice:.4f} a choice; forced moves are left out.",
-            f"The chance that no model is more common than another (Bayesian omnibus risk) is {chosen.chance:.3g}.",
+            "Best for: subjects with the lowest BIC. Share: of subjects who follow the model, as random-effects "
+            "selection expects. Exceedance: the probability that no model is more common; protected: the same, given "
+            f"that all may be equally common, which has a probability (Bayesian omnibus risk) of {chosen.chance:.3g}. "
+            "At bound: subjects with an estimate at a bound.",
         ]
-        return Rows(rows, f"{len(self.paths.subjects)} subjects, {self.choices.sum():,} choices", [*notes, *self.notes])
+        title = f"{counted(len(self.paths.subjects), 'subject')}, {counted(int(self.choices.sum()), 'choice')}"
+        even = ("log_likelihood", "per_choice", "bic", "difference", "aic", "share", "exceedance", "protected")
+        return Rows(rows, title, [*notes, *self.notes], even)
 
     def crossvalidate(self, by: Literal["session", "subject"] = "session", folds: int = 5) -> Rows:
         """Log-likelihood of choices that the parameters were not fitted to; see `spie.behaviour.heldout`."""

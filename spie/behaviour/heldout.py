@@ -67,10 +67,12 @@ def crossvalidate(fit: "Fit", by: str, folds: int) -> Rows:
     rows.sort(key=lambda row: -row["held_out"])  # type: ignore[operator]
     what = f"{folds} folds of whole sessions" if by == "session" else "one subject held out at a time"
     notes = [
-        "Higher is better. Log-likelihoods a choice, natural logarithm; forced moves are left out.",
-        "standard_error: of the mean difference from the best model over subjects.",
+        "Higher is better. Per choice: log-likelihood, natural logarithm; forced moves are left out. Behind best: the "
+        "mean difference from the best model over subjects, with its standard error. Best for: subjects whose held-out "
+        "choices the model predicts best.",
     ]
-    return Rows(rows, f"Held-out log-likelihood, {what}", notes)
+    even = ("held_out", "per_choice", "above_chance", "behind_best", "standard_error")
+    return Rows(rows, f"Held-out log-likelihood, {what}", notes, even)
 
 
 def _named(fit: "Fit", what: str) -> Any:

@@ -18,6 +18,7 @@ from spie.behaviour.reading import Options, Trial, read_columns, read_file, read
 from spie.behaviour.rows import Rows
 from spie.errors import told
 from spie.files import csv_text, write_whole
+from spie.numbers import counted
 from spie.tasks.mdp import MDP, reachable
 from spie.trace import Trace
 
@@ -102,7 +103,9 @@ class Paths:
         trials = [trial for trial in self.trials if trial.subject == subject]
         moves = sum(len(trial.actions) for trial in trials)
         if moves == 0:
-            raise ValueError(f"subject {told(subject)} has made no move in {len(trials)} trials; leave it out")
+            raise ValueError(
+                f"subject {told(subject)} has made no move in {counted(len(trials), 'trial')}; leave it out"
+            )
         if len({int(s) for trial in trials for s in trial.states}) == 1:
             place = self.mazes[0].labels[trials[0].states[0]]
             raise ValueError(f"subject {told(subject)} never leaves {place} in {moves} steps: the column is constant")
@@ -316,7 +319,8 @@ class Paths:
                     "rows dropped": changed.get("rows without a place", 0),
                 }
             )
-        return Rows(rows, f"{len(self.subjects)} subjects in {len(self.mazes)} mazes", self.notes)
+        title = f"{counted(len(self.subjects), 'subject')} in {counted(len(self.mazes), 'maze')}"
+        return Rows(rows, title, self.notes, even=("coverage",))
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the paths as a table that `from_csv` reads back; the maze is not in it."""

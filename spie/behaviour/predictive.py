@@ -36,7 +36,8 @@ class Predictive:
             "coverage: places seen; revisit: median steps until a place is seen again; back, on, aside: shares of "
             "moves that go back to the place before, straight on, and neither (choices only).",
         ]
-        return Rows(rows, "The subjects and simulated ones", notes)
+        even = ("coverage", "revisit", "back", "on", "aside")
+        return Rows(rows, "The subjects and simulated ones", notes, even)
 
 
 def simulate(fit: "Fit", n: int, models: Sequence[str] | None) -> Predictive:

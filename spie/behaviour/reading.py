@@ -57,6 +57,10 @@ class Options(NamedTuple):
 
 
 AS_USUAL = Options()
+FITS = (
+    "check rows and columns, the origin (north-west, x the column), the size of a cell, and whether stays are to be "
+    "dropped"
+)
 WORDS = {"stays": ("keep", "drop"), "jumps": ("refuse", "cut"), "missing": ("refuse", "drop")}
 
 
@@ -117,10 +121,15 @@ def read_table(columns: dict[str, list[Any]], maze: Any = None, options: Options
     if not groups:
         raise ValueError("no row of the table has a place")
     labels = {key: [_label(columns, places, i, options.cell) for i in rows] for key, rows in groups.items()}
+    _check_constant(labels)
     notes = []
     if mazes is None:
         mazes = {"": graph_of_moves(list(labels.values()))}
         notes.append("No maze was given: the graph is that of the moves in the data, so a way never taken is no way.")
+    else:
+        if places == ("x", "y") and options.missing == "drop":
+            _leave_out_of_the_maze(groups, labels, mazes, changes)
+        _check_places(labels, mazes)
     trials: list[Trial] = []
     for key, rows in groups.items():
         raw = _raw_trial(columns, key, rows, labels[key], mazes)
@@ -212,6 +221,47 @@ def _label(columns: Mapping[str, list[Any]], places: Sequence[str], i: int, cell
     return f"{_word(row)},{_word(column)}"
 
 
+def _check_constant(labels: Mapping[tuple[str, str, str], Sequence[str]]) -> None:
+    """A subject that is always in one place is no walker."""
+    for subject in dict.fromkeys(key[0] for key in labels):
+        places = [label for key, found in labels.items() if key[0] == subject for label in found]
+        if len(places) > 1 and len(set(places)) == 1:
+            raise ValueError(
+                f"subject {told(subject)} is in {told(places[0])} in all of its {len(places)} rows: the column is "
+                "constant; leave the subject out, or check the columns and the size of a cell"
+            )
+
+
+def _leave_out_of_the_maze(
+    groups: dict[tuple[str, str, str], list[int]],
+    labels: dict[tuple[str, str, str], list[str]],
+    mazes: Mapping[str, MDP],
+    changes: dict[str, dict[str, int]],
+) -> None:
+    """Leave out positions on no free cell of any maze: a tracker sees a head above a wall."""
+    free = {label for mdp in mazes.values() for label in mdp.labels}
+    for key in list(groups):
+        kept = [k for k, label in enumerate(labels[key]) if label in free]
+        _count(changes, key[0], "rows without a place", len(labels[key]) - len(kept))
+        groups[key], labels[key] = [groups[key][k] for k in kept], [labels[key][k] for k in kept]
+        if not kept:
+            del groups[key], labels[key]
+    if not groups:
+        raise ValueError(f"no position of the table lies on a free cell of {next(iter(mazes))}; {FITS}")
+
+
+def _check_places(labels: Mapping[Any, Sequence[str]], mazes: Mapping[str, MDP]) -> None:
+    """A maze that has not even the places of the data is another maze; say so rather than naming one place."""
+    first = next(iter(mazes.values()))
+    free = {label for mdp in mazes.values() for label in mdp.labels} | {str(s) for s in range(first.n_states)}
+    places = [label.replace(" ", "") for found in labels.values() for label in found]
+    wrong = sum(label not in free for label in places)
+    if wrong > max(3, len(places) / 4):
+        raise ValueError(
+            f"the maze does not fit the data: {wrong:,} of {len(places):,} places are no state of {first.name}; {FITS}"
+        )
+
+
 def _raw_trial(
     columns: Mapping[str, list[Any]],
     key: tuple[str, str, str],
@@ -230,10 +280,12 @@ def _raw_trial(
             s = int(label)
         if s < 0:
             where = Trial(*key, maze, states, states).at(step)
-            raise ValueError(
-                f'{where}: no state "{told(label)}" in {mdp.name}; states are 0 ... {mdp.n_states - 1}'
-                + (f', or "row,column" of a free cell such as "{mdp.labels[0]}"' if mdp.cells is not None else "")
-            )
+            known = f"states are 0 ... {mdp.n_states - 1}"
+            if mdp.cells is not None:
+                known += f', or "row,column" of a free cell such as "{mdp.labels[0]}"'
+            if "x" in columns and "state" not in columns:
+                known = 'it is no free cell; leave such positions out, missing="drop" (--missing drop)'
+            raise ValueError(f'{where}: no state "{told(label)}" in {mdp.name}; {known}')
         states[step] = s
     actions = np.full(len(rows) - 1, -1, np.int32)
     if "action" in columns:
@@ -310,10 +362,7 @@ def _check_fit(trials: Sequence[Trial], mazes: Sequence[MDP], options: Options) 
         wrong += int((~possible(mazes[trial.maze], trial.states[:-1], trial.states[1:]).any(axis=1)).sum())
         total += len(trial.actions)
     if wrong > max(3, total / 4):
-        raise ValueError(
-            f"the maze does not fit the data: {wrong} of {total} moves are impossible in it; check rows and columns, "
-            "the origin (north-west, x the column), the size of a cell, and whether stays are to be dropped"
-        )
+        raise ValueError(f"the maze does not fit the data: {wrong} of {total} moves are impossible in it; {FITS}")
 
 
 def _count(changes: dict[str, dict[str, int]], subject: str, what: str, n: int = 1) -> None:

@@ -113,7 +113,10 @@ class Recovery:
         if missed:
             notes.append(f"The search missed the top in {missed} of {len(gain)} subjects: give it more starts.")
         return Rows(
-            rows, f"{self.model.name}: {len(self.truth)} simulated subjects, {self.choices:,} choices each", notes
+            rows,
+            f"{self.model.name}: {len(self.truth)} simulated subjects, {self.choices:,} choices each",
+            notes,
+            even=("correlation", "expected", "bias", "rms_error"),
         )
 
 

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from spie.files import csv_text, write_whole
@@ -11,10 +11,19 @@ from spie.numbers import number
 
 
 class Rows(Sequence[Mapping[str, Any]]):
-    """Rows of a table, each a mapping from the same columns; `title` and `notes` are sentences around them."""
+    """Rows of a table, each a mapping from the same columns; `title` and `notes` are sentences around them.
 
-    def __init__(self, rows: Sequence[Mapping[str, Any]], title: str = "", notes: Sequence[str] = ()) -> None:
-        self.rows, self.title, self.notes = list(rows), title, tuple(notes)
+    even: columns whose numbers stand below each other, with as many digits after the point each.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        title: str = "",
+        notes: Sequence[str] = (),
+        even: Collection[str] = (),
+    ) -> None:
+        self.rows, self.title, self.notes, self.even = list(rows), title, tuple(notes), frozenset(even)
         self.columns = list(dict.fromkeys(name for row in self.rows for name in row))
 
     def __len__(self) -> int:
@@ -30,6 +39,19 @@ class Rows(Sequence[Mapping[str, Any]]):
         """The values of one column, in the order of the rows."""
         return [row.get(name) for row in self.rows]
 
+    def cells(self, thousands: str = ",") -> list[list[str]]:
+        """The values for reading, row by row."""
+        digits = {name: _digits(self.column(name)) for name in self.even}
+        return [
+            [
+                number(_rounded(row.get(name), digits[name]), digits[name], thousands=thousands)
+                if name in digits
+                else short(row.get(name), thousands)
+                for name in self.columns
+            ]
+            for row in self.rows
+        ]
+
     def text(self) -> str:
         """The table as a CSV file holds it: every digit, nothing for none."""
         return csv_text([self.columns, *([_exact(row.get(name)) for name in self.columns] for row in self.rows)])
@@ -39,12 +61,12 @@ class Rows(Sequence[Mapping[str, Any]]):
         write_whole(path, self.text())
 
     def __str__(self) -> str:
-        cells = [self.columns, *([short(row.get(name)) for name in self.columns] for row in self.rows)]
+        cells = [self.columns, *self.cells()]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        number = [all(_is_number(row.get(name)) for row in self.rows) for name in self.columns]
+        numbers = [all(_is_number(row.get(name)) for row in self.rows) for name in self.columns]
         lines = [
             "  ".join(
-                cell.rjust(w) if right else cell.ljust(w) for cell, w, right in zip(row, widths, number, strict=True)
+                cell.rjust(w) if right else cell.ljust(w) for cell, w, right in zip(row, widths, numbers, strict=True)
             )
             for row in cells
         ]
@@ -53,14 +75,27 @@ class Rows(Sequence[Mapping[str, Any]]):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return html_table(self.title, self.columns, self.rows, self.notes)
+        shown = [dict(zip(self.columns, row, strict=True)) for row in self.cells()]
+        return html_table(self.title, self.columns, shown, self.notes)
 
 
-def short(value: Any) -> str:
+def short(value: Any, thousands: str = ",") -> str:
     """A value for reading: four digits that count, thousands set apart; a dash for none."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return number(value, 1 if isinstance(value, float) else None, significant=4, thousands=",")
+    return number(value, 1 if isinstance(value, float) else None, significant=4, thousands=thousands)
+
+
+def _digits(values: Sequence[Any]) -> int:
+    """Digits after the point with which the largest number has four in all, and at least one."""
+    sizes = [abs(value) for value in values if isinstance(value, int | float) and math.isfinite(value)]
+    largest = max(sizes, default=0.0)
+    return max(1, 4 - (len(str(int(largest))) if largest >= 1 else 0))
+
+
+def _rounded(value: Any, digits: int) -> Any:
+    """The number with that many digits; what rounds to nothing is 0, not -0."""
+    return round(value, digits) + 0.0 if isinstance(value, float) and math.isfinite(value) else value
 
 
 def _is_number(value: Any) -> bool:

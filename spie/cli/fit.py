@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spie.cli.terminal import app, duration
+from spie.numbers import counted
 
 if TYPE_CHECKING:
     from spie.behaviour.fit import Progress
 
-EVALUATIONS = 3.5e-7 * 160  # seconds of a step and a start: about 160 evaluations of .35 microseconds
+STEP, LANE = 2e-7, 2.5e-5  # seconds of a step of an evaluation, and of what each costs besides
+COMPILED = 5.0  # seconds of a model's kernels, at first
+FOLDS, RECOVERED, CONFUSED, FEW = 5, 20, 10, 4  # as the checks have them: folds, subjects, subjects of a model, starts
 
 
 @app.command()
@@ -46,23 +49,42 @@ def fit(
     from spie.behaviour.fit import fit as fit_models
     from spie.behaviour.model import find_model, shipped_models
 
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"--out {out} is a file; name a folder")
     read = _read(paths, maze, {"stays": stays, "jumps": jumps, "missing": missing, "cell": cell})
     names = models.split(",") if models else shipped_models(read)[0]
     for name in names:
         find_model(name)
     steps = sum(len(trial.actions) for trial in read.trials)
-    seconds = steps * starts * len(names) * EVALUATIONS * 2 + 15 * len(names)
-    counted = {"subject": len(read.subjects), "step": steps, "model": len(names)}
-    counts = ", ".join(f"{n:,} {what}{'' if n == 1 else 's'}" for what, n in counted.items())
-    print(f"{counts}: about {duration(seconds)} on one core")
+    counts = ", ".join(
+        counted(n, what) for what, n in {"subject": len(read.subjects), "step": steps, "model": len(names)}.items()
+    )
+    seconds = _seconds(len(read.subjects), steps, len(names), starts, check)
+    print(f"{counts}: about {duration(seconds)} on one core, and at first {duration(COMPILED * len(names))} to compile")
     for note in read.notes:
         print(note)
+    parts = out / "parts"
+    if parts.is_dir() and any(parts.iterdir()):
+        print(f"what is finished in {parts} is not done again")
     out.mkdir(parents=True, exist_ok=True)
     progress = _progress()
     chosen: Any = models.split(",") if models else None
     how: Any = method
-    found = fit_models(read, chosen, how, starts=starts, seed=seed, folder=out / "parts", progress=progress)
+    found = fit_models(read, chosen, how, starts=starts, seed=seed, folder=parts, progress=progress)
     _write(found, out, check, choices)
+
+
+def _seconds(subjects: int, steps: int, models: int, starts: int, check: bool) -> float:
+    """About how long all of it takes; a search asks for some 85 evaluations a start, and 300 for those that go on."""
+
+    def search(starts: int, subjects: int, steps: float) -> float:
+        return (300 + 85 * starts) * (STEP * steps + LANE * subjects)
+
+    whole = models * (search(starts, subjects, steps) + FOLDS * search(1, subjects, steps))
+    if not check:
+        return whole
+    each = steps / subjects
+    return whole + search(starts, RECOVERED, RECOVERED * each) + models**2 * search(FEW, CONFUSED, CONFUSED * each)
 
 
 def _read(paths: Path, maze: list[str] | None, options: dict[str, Any]) -> Any:
@@ -118,15 +140,25 @@ def _write(found: Any, out: Path, check: bool, choices: bool) -> None:
     except ValueError as error:
         print(f"no cross-validation: {error}")
     if check:
-        free = [name for name, one in found.fits.items() if one.k]
-        best = next((row["model"] for row in compared if row["model"] in free), None)
-        if best is not None:
-            parts["recovery"] = found.recover(model=best)
-            print(parts["recovery"].rows())
-        if len(found.fits) > 1:
-            parts["confusion"] = found.confusion()
-            print(parts["confusion"].rows())
+        parts |= _checks(found, compared)
     if choices:
         found.choice_rows().to_csv(out / "choices.csv")
     behaviour.write(out / "index.html", found, " ".join(["spie", *sys.argv[1:]]), **parts)
     print((out / "index.html").resolve())
+
+
+def _checks(found: Any, compared: Any) -> dict[str, Any]:
+    """Recovery of the best model that has parameters, and confusion; what cannot be done is said."""
+    parts: dict[str, Any] = {}
+    best = next((row["model"] for row in compared if found[row["model"]].k), None)
+    if best is None:
+        print("no recovery: no model has free parameters")
+    else:
+        parts["recovery"] = found.recover(RECOVERED, best)
+        print(parts["recovery"].rows())
+    if len(found.fits) < 2:
+        print("no confusion: there is one model only")
+    else:
+        parts["confusion"] = found.confusion(CONFUSED, starts=FEW)
+        print(parts["confusion"].rows())
+    return parts

@@ -7,21 +7,25 @@ from typing import Any, Literal
 import numpy as np
 
 from spie.behaviour.fit import Fit
-from spie.behaviour.predictive import Predictive
+from spie.behaviour.predictive import SUBJECTS, Predictive
 from spie.behaviour.recovery import Confusion, Recovery
 from spie.behaviour.rows import Rows
 from spie.files import write_whole
+from spie.numbers import THIN, counted
 from spie.page import standalone
-from spie.paper.sections import Curve, CurvePanels, Panel, Row, SectionPart, Table, Text, number
+from spie.paper.sections import Curve, CurvePanels, Look, Panel, Row, SectionPart, Table, Text, number
 
-MOST_CURVES = 7  # in one panel
+HEADINGS = {"bic": "BIC", "aic": "AIC", "rms_error": "RMS error"}
+LOOKS = [Look(name) for name in ("sarsa-sr", "sarsa-fr", "sarsa-sr-pr", "sarsa", "sarsa-srr-b")]  # of the best models
+OURS, AT_RANDOM = Look("sarsa-srr"), Look("random")  # of the subjects, and of chance
 
 
 def table(rows: Rows, caption: str = "", texts: int = 1) -> Table:
     """A table of ours as the page draws it."""
-    shown = [Row([number(row.get(name), significant=4) if isinstance(row.get(name), float) else row.get(name)
-                  for name in rows.columns]) for row in rows]  # fmt: skip
-    return Table(caption or rows.title, [name.replace("_", " ") for name in rows.columns], shown, texts)
+    shown = [Row(cells) for cells in rows.cells(THIN)]
+    return Table(
+        caption or rows.title, [HEADINGS.get(name, name.replace("_", " ")) for name in rows.columns], shown, texts
+    )
 
 
 def estimates(fit: Fit) -> Table:
@@ -32,22 +36,27 @@ def estimates(fit: Fit) -> Table:
         for j, parameter in enumerate(one.model.parameters):
             bounded = sum(parameter.name in one.at_bound(i) for i in range(len(values)))
             low, middle, high = (number(float(np.quantile(values[:, j], q)), significant=3) for q in (0, 0.5, 1))
-            bounds = f"{parameter.low:g} – {parameter.high:g}"
+            bounds = " – ".join(number(bound, significant=3) for bound in (parameter.low, parameter.high))
             rows.append(Row((name, parameter.name.replace("_", " "), middle, low, high, bounds, bounded)))
     columns = ("model", "parameter", "median", "least", "most", "bounds", "subjects at a bound")
     return Table("Estimates over subjects", columns, rows, texts=2)
 
 
-def curves(found: Predictive) -> CurvePanels:
-    """New places against steps, of the subjects and of simulated ones."""
+def curves(found: Predictive, best: Sequence[str]) -> CurvePanels:
+    """New places against steps, of the subjects and of simulated ones: of the best models, and of random walkers."""
+    looks = {SUBJECTS: OURS} | dict(zip([name for name in best if name != "random"], LOOKS, strict=False))
+    looks |= {"random": AT_RANDOM} if "random" in found.places else {}
     shown = {}
-    for who in list(found.places)[:MOST_CURVES]:
+    for who, look in looks.items():
         places = found.places[who]
         error = places.std(axis=0, ddof=1) / np.sqrt(len(places)) if len(places) > 1 else np.zeros(places.shape[1])
         mean = places.mean(axis=0)
-        shown[who] = Curve(found.steps, mean, mean - 1.96 * error, mean + 1.96 * error)
+        shown[who] = Curve(found.steps, mean, mean - 1.96 * error, mean + 1.96 * error, look)
     panel = Panel("Places seen", shown, "steps", "places", log="x")
-    return CurvePanels("New places against steps; bands are 95 % of the mean over subjects", [panel])
+    caption = (
+        "New places against steps, of the subjects and of simulated ones; bands are 95 % of the mean over subjects"
+    )
+    return CurvePanels(caption, [panel])
 
 
 def scatter(found: Recovery) -> CurvePanels:
@@ -78,7 +87,12 @@ def page(
     sections.append(("Parameters", [estimates(fit)]))
     if predictive is not None:
         rows = predictive.rows()
-        sections.append(("Do simulated subjects walk alike?", [curves(predictive), table(rows), Text("", rows.notes)]))
+        sections.append(
+            (
+                "Do simulated subjects walk alike?",
+                [curves(predictive, compared.column("model")), table(rows), Text("", rows.notes)],
+            )
+        )
     if recovery is not None:
         rows = recovery.rows()
         sections.append(("Would the parameters be found?", [scatter(recovery), table(rows), Text("", rows.notes)]))
@@ -87,10 +101,11 @@ def page(
     report = fit.paths.report()
     sections.append(("The data", [table(report), Text("", report.notes)]))
     best, n = compared[0], len(fit.paths.subjects)
+    how = f"{counted(n, 'subject')}, {counted(len(fit.fits), 'model')}, {fit.method}, {counted(fit.starts, 'start')}"
     introduction = (
-        f"{n} subjects, {len(fit.fits)} models, {fit.method} with {fit.starts} starts. By summed BIC the best of these "
-        f"models is {best['model']}, with the lowest BIC in {best['best_for']} of {n} subjects. That it is the best of "
-        "these does not make it true: held-out likelihood, recovery and confusion say how far it can be trusted."
+        f"{how}. By summed BIC the best of these models is {best['model']}, with the lowest BIC in {best['best_for']} "
+        f"of {counted(n, 'subject')}. That it is the best of these does not make it true: held-out likelihood, "
+        "recovery and confusion say how far it can be trusted."
     )
     return standalone.page("Behavioural models of recorded paths", [introduction], sections, command)
 

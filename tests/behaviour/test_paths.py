@@ -67,6 +67,16 @@ def test_stays_are_dropped_and_jumps_cut_a_trial_in_two():
     assert (row["stays dropped"], row["jumps or impossible moves"], row["steps"], row["trials"]) == (2, 1, 3, 1)
 
 
+def test_positions_beside_the_maze_are_left_out_where_this_is_asked_for():
+    x, y = np.array([0, 1, 1, 1, 2, -1]) + 0.5, np.array([0, 0, 1, 0, 0, 0]) + 0.5  # 1,1 is a wall, and -1 is outside
+    paths = spie.Paths.from_positions(x, y, maze=MAP, missing="drop")
+    assert [trial.states.tolist() for trial in paths.trials] == [[0, 1, 2]]
+    (row,) = paths.report()
+    assert (row["rows dropped"], row["stays dropped"], row["jumps or impossible moves"]) == (2, 1, 0)
+    with pytest.raises(ValueError, match="no position of the table lies on a free cell of map; check rows and"):
+        spie.Paths.from_positions(x + 90, y, maze=MAP, missing="drop")
+
+
 def test_a_path_is_cut_at_the_first_arrival_at_the_goal():
     paths = spie.Paths.from_table({"state": [*WALK, 7, 6]}, MAP)
     assert paths.trials[0].states.tolist() == WALK
@@ -144,9 +154,12 @@ BAD = {
     "impossible move": ({"state": [0, 1, 2, 5, 6, 7, 3, 5]}, "step 7: the subject goes from 0,4 to 1,2, which map"),
     "a stay": ({"state": [0, 1, 1]}, 'stays in 0,1, which map does not allow; drop stays, stays="drop" (--stays drop)'),
     "empty subject": ({"subject": ["a", "a", ""], "state": [0, 1, 2]}, "row 3: subject is empty"),
-    "no move": ({"subject": ["a", "a", "b"], "state": [0, 1, 2]}, "subject b has made no move in 1 trials"),
-    "constant": ({"state": [1, 1, 1], "stays": "drop"}, "made no move"),
+    "no move": ({"subject": ["a", "a", "b"], "state": [0, 1, 2]}, "subject b has made no move in 1 trial; leave"),
+    "constant": ({"state": [1, 1, 1]}, "subject 1 is in 1 in all of its 3 rows: the column is constant; leave"),
+    "constant cell": ({"x": [0.1, 0.5], "y": [0.2, 0.3]}, "subject 1 is in 0,0 in all of its 2 rows"),
     "other maze": ({"state": [0, 6, 0, 7, 0, 8, 11, 3]}, "does not fit the data: 6 of 6 moves are impossible"),
+    "other places": ({"row": [8] * 4, "column": [0, 1, 2, 3]}, "not fit the data: 4 of 4 places are no state of map"),
+    "in a wall": ({"x": [0.5, 1.5, 1.5], "y": [0.5, 0.5, 1.5]}, "it is no free cell; leave such positions out"),
     "duplicates": ({"step": [0, 1, 1], "state": [0, 1, 2]}, "rows 2 and 3 are duplicates: subject 1, session 1"),
     "NaN": ({"x": [0.5, float("nan")], "y": [0.5, 0.5]}, "row 2: x is empty or NaN"),
     "no place": ({"subject": ["a"]}, "no column says where the subject is"),
@@ -160,9 +173,8 @@ BAD = {
 @pytest.mark.parametrize("what", BAD)
 def test_bad_input_is_one_clear_line(what):
     columns, line = BAD[what]
-    options = {"stays": columns["stays"]} if "stays" in columns else {}
     with pytest.raises(ValueError, match=r".") as error:
-        spie.Paths.from_table({name: v for name, v in columns.items() if name != "stays"}, MAP, **options)
+        spie.Paths.from_table(columns, MAP)
     assert line in str(error.value)
     assert "\n" not in str(error.value)
 
