@@ -67,7 +67,17 @@ def answers(port: int) -> list[str]:
     return said
 
 
+def use_ray_before() -> None:
+    """What a program that uses Ray itself leaves behind: Ray imported, and a token of the program's in its memory."""
+    os.environ["RAY_AUTH_TOKEN"] = "0" * 64
+    import ray
+
+    loader = ray._raylet.AuthenticationTokenLoader.instance()
+    assert loader.has_token(ignore_auth_mode=True)
+
+
 def main(folder: Path) -> None:
+    use_ray_before()
     seen: dict[str, object] = {}
 
     def look(run: Run, share: float) -> None:

@@ -7,7 +7,6 @@ import os
 import secrets
 import shutil
 import socket
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -66,7 +65,7 @@ def execute(
         agent.require()  # what is not installed is said before anything runs
     if on == "ray" and missing:
         finished = _on_ray(missing, store, address, progress)
-    elif on == "serial" or len(missing) < 2:
+    elif on == "serial" or not missing:
         finished = _serial(missing, store, progress)
     else:
         finished = _on_processes(missing, store, progress)
@@ -146,7 +145,11 @@ def _serial(runs: Sequence[Run], store: Store, progress: Progress) -> Finished:
 
 
 def _on_processes(runs: Sequence[Run], store: Store, progress: Progress) -> Finished:
-    jobs = [(_in_worker, (run, _folder(store, run), loaded_files())) for run in runs]
+    alone = len(runs) == 1  # then it has all cores, and a process all the same: code that hangs can be stopped
+    jobs = [
+        (_in_worker, (run, None if alone else run.settings.resources().cpus, _folder(store, run), loaded_files()))
+        for run in runs
+    ]
     grace = GRACE_WITH_CHECKPOINT if any(run.settings.resumable for run in runs) else GRACE
     with contextlib.closing(in_processes(jobs, _workers(runs), grace, LOOK)) as finished:
         for shares, done in finished:
@@ -163,10 +166,12 @@ def _workers(runs: Sequence[Run]) -> int:
     return max(1, min(cores, int(0.9 * machine_memory() / most) if most else cores))
 
 
-def _in_worker(report: Callable[[float], None], run: Run, folder: Path, files: Mapping[str, str]) -> Outcome:
+def _in_worker(
+    report: Callable[[float], None], run: Run, threads: int | None, folder: Path, files: Mapping[str, str]
+) -> Outcome:
     """A run in a worker, which has the user's files with rewards and reports how much is done."""
     register_files(files)
-    return _timed(run, Session(run.settings.resources().cpus, folder, report))
+    return _timed(run, Session(threads, folder, report))
 
 
 # On a Ray cluster
@@ -174,8 +179,6 @@ def _in_worker(report: Callable[[float], None], run: Run, folder: Path, files: M
 
 def _on_ray(runs: Sequence[Run], store: Store, address: str | None, progress: Progress) -> Finished:
     """The runs as Ray tasks; results as they come. A worker or node that is lost costs its tasks' time, no more."""
-    if address is None and "ray" not in sys.modules:
-        os.environ |= LOOPBACK  # which Ray reads when it is imported
     try:
         import ray
     except ImportError:
@@ -273,13 +276,15 @@ def _as_task(run: Run, board: Any, files: Mapping[str, str], mark: Path) -> Outc
 def _connect(ray: Any, address: str | None) -> None:
     """Join the cluster at an address; without one, start Ray here, for this process alone and without dashboard.
 
-    Whoever reaches a port of Ray can have it run code. So ours listens on the loopback device only (where a process
-    had imported Ray before us, on all devices) and answers nobody without a token that only this process knows.
+    Whoever reaches a port of Ray can have it run code. So ours listens on the loopback device only and answers nobody
+    without a token that only this process knows.
     """
     quiet = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": None}
     if address is None:
-        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+        os.environ |= LOOPBACK | {"RAY_AUTH_TOKEN": secrets.token_hex(32)}  # for the processes that Ray starts
         os.environ.pop("RAY_AUTH_MODE", None)  # then Ray's default for clusters like this one: by token
+        ray._private.ray_constants.ENABLE_RAY_CLUSTER = False  # read from the environment when Ray was imported
+        ray._raylet.AuthenticationTokenLoader.instance().reset_cache()  # which may hold a token of the user's
         ray.init("local", _node_ip_address="127.0.0.1", **quiet | {"include_dashboard": False})
         return
     try:

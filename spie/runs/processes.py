@@ -103,9 +103,9 @@ def _end(workers: Sequence[_Worker], grace: float) -> None:
         if worker.place >= 0:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(worker.process.pid, signal.SIGINT)
-    end = time.monotonic() + grace
+    end = time.monotonic() + max(grace, 1.0)  # seconds for a worker with nothing to do
     for worker in workers:
-        worker.process.join(max(0.0 if worker.place >= 0 else 1.0, end - time.monotonic()))
+        worker.process.join(max(0.0, end - time.monotonic()))
         if worker.process.is_alive():
             worker.process.kill()
         worker.process.join()
@@ -137,8 +137,8 @@ def _outcome(job: bytes, shared: _Shared) -> tuple[bool, Any]:
 
 
 def portable(error: BaseException) -> Any:
-    """An error that is being handled, with where it was raised, as other processes can read it."""
-    if multiprocessing.parent_process() is not None:
+    """An error that is being handled, as other processes can read it; with where it was raised, if it is no mistake."""
+    if multiprocessing.parent_process() is not None and not isinstance(error, ValueError):
         error.add_note("in a worker process:\n" + traceback.format_exc())
     try:
         pickle.loads(pickle.dumps(error))  # which not every exception survives

@@ -5,8 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-import types
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -46,6 +46,7 @@ def test_a_cluster_gives_the_bits_of_serial_though_workers_and_a_node_are_lost(t
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="sockets are looked up in /proc")
 def test_ray_that_we_start_listens_on_loopback_only_and_refuses_a_client_without_the_token(tmp_path):
+    """In a program that has imported Ray and had a token of its own before."""
     pytest.importorskip("ray")
     log = in_a_session_of_its_own("own_cluster.py", tmp_path)
     assert (tmp_path / "seen.json").exists(), log
@@ -58,12 +59,11 @@ def test_ray_that_we_start_listens_on_loopback_only_and_refuses_a_client_without
 
 
 def test_ray_that_we_start_has_a_token_of_its_own_and_no_dashboard(monkeypatch):
-    calls = []
-    ray = types.SimpleNamespace(init=lambda *args, **options: calls.append((args, options)))
+    ray = mock.MagicMock()
     monkeypatch.setenv("RAY_AUTH_TOKEN", "a token of the user's")
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     backends._connect(ray, None)
-    ((args, options),) = calls
+    ((args, options),) = ray.init.call_args_list
     assert args == ("local",)
     assert options["include_dashboard"] is False
     assert len(os.environ["RAY_AUTH_TOKEN"]) == 64

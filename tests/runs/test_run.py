@@ -318,7 +318,7 @@ class Endless(Agent):
 
 @pytest.mark.slow
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one worker would wait for another")
-@pytest.mark.parametrize("how", ["kill", "ctrl-c", "error", "deaf"])
+@pytest.mark.parametrize("how", ["kill", "ctrl-c", "error", "deaf", "deaf and alone"])
 def test_workers_end_with_the_command_and_begin_nothing_more(tmp_path, how):
     program = """
 import sys, spie
@@ -330,7 +330,9 @@ from spie.runs.store import Store
 if __name__ == "__main__":
     folder, how = sys.argv[1:]
     first = Failing(folder) if how == "error" else Endless(folder)
-    agents = [Deaf(folder)] * 10 if how == "deaf" else [first, *[Endless(folder)] * 9]
+    agents = [first, *[Endless(folder)] * 9]
+    if how.startswith("deaf"):
+        agents = [Deaf(folder)] * (1 if how.endswith("alone") else 10)
     runs = [Run("", "", agent, spie.riverswim(), steps, 1) for steps, agent in enumerate(agents, 1)]
     with Store(folder + "/r.db") as store:
         list(execute(runs, store, "processes"))
@@ -349,7 +351,7 @@ if __name__ == "__main__":
         assert within_a_minute(times)
         if how == "kill":
             process.kill()
-        elif how in ("ctrl-c", "deaf"):
+        elif how != "error":
             os.killpg(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     except BaseException:
