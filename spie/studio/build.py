@@ -3,6 +3,7 @@
 import importlib.metadata
 import importlib.resources
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -33,14 +34,15 @@ def page(mdp: MDP | None = None) -> str:
     told = {"version": importlib.metadata.version("spie-rl"), "agents": _agents(), "worlds": worlds, "first": first}
     parts = importlib.resources.files(__package__) / "page"
     script = "\n".join((parts / f"{part}.js").read_text("utf-8") for part in PARTS)
-    text = (parts / "studio.html").read_text("utf-8")
-    for mark, content in {
-        "/*STYLE*/": (parts / "studio.css").read_text("utf-8"),
-        "/*TOLD*/": _json(told),
-        "/*SCRIPT*/": f"(() => {{\n{script}\n}})();",
-    }.items():
-        text = text.replace(mark, content, 1)
-    return text
+    content = {
+        "STYLE": (parts / "studio.css").read_text("utf-8"),
+        "TOLD": _json(told),
+        "SCRIPT": f"(() => {{\n{script}\n}})();",
+    }
+    # All at once: a name of the user's that looks like a mark is none
+    return re.sub(
+        r"/\*(STYLE|TOLD|SCRIPT)\*/", lambda mark: content[mark[1]], (parts / "studio.html").read_text("utf-8")
+    )
 
 
 def _json(value: Any) -> str:

@@ -114,6 +114,9 @@ class MDP:
         """Labels, cells and places, which are for people."""
         if not isinstance(self.labels, Sequence) or not all(isinstance(label, str) for label in self.labels):
             self._refuse(f"labels must be texts, one for each state, not {told(self.labels)}")
+        for label in self.labels:
+            if not label.isprintable():
+                self._refuse(f"labels must be texts in one line, not {told(label)}")
         labels = tuple(self.labels) or tuple(map(str, range(S)))
         if len(labels) != S:
             self._refuse(f"{len(labels)} labels for {S} states")

@@ -15,7 +15,8 @@ def write(folder, rows=ROWS, header="subject,session,step,state"):
 
 @pytest.mark.slow
 def test_fit_writes_its_tables_and_a_page_and_goes_on_where_it_was(spie, tmp_path):
-    write(tmp_path)
+    names = {"a": "<script>alert(1)</script>", "b": "=1+1"}
+    write(tmp_path, [(names[who], *rest) for who, *rest in ROWS])
     models = "turn-back,turn-back+stickiness"  # which share kernels
     words = ("fit", "paths.csv", "--maze", "maze.txt", "--models", models, "--starts", "2", "--choices")
     code, out, err = spie(*words)
@@ -28,7 +29,13 @@ def test_fit_writes_its_tables_and_a_page_and_goes_on_where_it_was(spie, tmp_pat
     page = (tmp_path / "fit" / "index.html").read_text()
     for text in ("Models side by side", "Held-out likelihood", "turn-back", "spie fit paths.csv --maze maze.txt"):
         assert text in page
+    for text in ("&lt;script&gt;alert(1)&lt;/script&gt;", "=1+1"):  # on the page it is a text
+        assert text in page
+    assert "<script>" not in page
     first = (tmp_path / "fit" / "fits.csv").read_text()
+    for text in (first, (tmp_path / "fit" / "choices.csv").read_text()):  # for a spreadsheet it is no formula
+        assert ",'=1+1," in text
+        assert ",=" not in text
     code, _, err = spie(*words)
     assert code == 0
     assert "fitting" not in err  # it was on the shelf

@@ -384,18 +384,21 @@ def test_environments_have_many_names():
 
 
 def test_the_command_prints_the_verdict_and_writes_the_page(spie, own):
-    words = ("compare", "--env", "mine.py:corridor", "--bonuses", "constant,sr-r", "--steps", 300, "--seeds", 3)
+    pathlib.Path("mine.py").rename("<img src=x>.py")
+    env = "<img src=x>.py:corridor"
+    words = ("compare", "--env", env, "--bonuses", "constant,sr-r", "--steps", 300, "--seeds", 3)
     code, out, err = spie(*words, "--choose", 1, "alpha=0.5")
     assert code == 0, err
     assert "the bare agent" in out
     assert "fresh seeds" in out
     page = pathlib.Path("compare.html").read_text()
-    assert "Does a bonus help q-learning on mine.py:corridor?" in page
-    assert "mine.py:corridor" in err
+    assert "Does a bonus help q-learning on &lt;img src=x&gt;.py:corridor?" in page
+    assert "<img" not in page
+    assert env in err
     for bad, message in (
         ((), "--env is missing"),
-        (("--env", "mine.py:corridor", "--budget", "0"), '"0" is not a time'),
-        (("--env", "mine.py:corridor", "--on", "moon", "--steps", 200), 'no backend "moon"'),
+        (("--env", env, "--budget", "0"), '"0" is not a time'),
+        (("--env", env, "--on", "moon", "--steps", 200), 'no backend "moon"'),
     ):
         code, _, err = spie("compare", *bad)
         assert (code, message in err, "Traceback" in err) == (2, True, False), err

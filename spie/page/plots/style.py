@@ -64,6 +64,7 @@ STYLE: Any = {
     "legend.handlelength": 2.8,
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "spie",
+    "text.parse_math": False,  # a name with dollars is no formula
 } | dict.fromkeys("text.color axes.edgecolor axes.labelcolor xtick.color ytick.color".split(), INK)
 
 
