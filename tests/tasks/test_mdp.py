@@ -122,7 +122,7 @@ def test_arrays_are_copies_that_nobody_can_change() -> None:
         ({"available": [[True, False], [True, True]]}, "P[0, 1] sums to 1, but action 1 is not available in state 0"),
         ({"episodes_per_phase": -1}, "episodes_per_phase (0: never) must be a whole number of at least 0, not -1"),
         ({"labels": ("a",)}, "1 labels for 2 states"),
-        ({"labels": ("a", "b\x1b[2J")}, "labels must be texts in one line"),
+        ({"labels": ("a", "b\x1b[2J")}, r"labels must be texts in one line, not b\x1b[2J"),
         ({"cells": [(0, 0), (0, 1)]}, "cells and shape come together"),
         ({"cells": [(0, 0), (0, 2)], "shape": (1, 2)}, "cell (0, 2) of state 1 is outside the (1, 2) grid"),
     ],
