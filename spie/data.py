@@ -89,14 +89,20 @@ DATASETS = {
 
 
 def dataset(name: str) -> Dataset:
-    """The dataset known as `name`."""
+    """The dataset known as `name`.
+
+    Raises ValueError for names that are not there.
+
+    >>> spie.data.dataset("labyrinth").name
+    'labyrinth'
+    """
     if name not in DATASETS:
         raise unknown("dataset", name, DATASETS)
     return DATASETS[name]
 
 
 def data_folder(name: str, folder: str | os.PathLike[str] | None = None) -> Path:
-    """The folder of a dataset: as given, else below $SPIE_DATA, else below ../shared/data."""
+    """The folder of the dataset `name`: `folder` as given, else below $SPIE_DATA, else below ../shared/data."""
     if folder is None:
         folder = Path(os.environ.get("SPIE_DATA") or Path("..") / "shared" / "data") / name
     folder = Path(folder)
@@ -109,7 +115,7 @@ def data_folder(name: str, folder: str | os.PathLike[str] | None = None) -> Path
 
 
 def check_files(name: str, folder: Path) -> dict[str, str]:
-    """Each file of a dataset as it is found in a folder: "as known", "differs" or "missing"."""
+    """Each file of the dataset `name` as it is found in `folder`: "as known", "differs" or "missing"."""
     found = {}
     for file, known in dataset(name).files.items():
         path = folder / file
@@ -119,7 +125,7 @@ def check_files(name: str, folder: Path) -> dict[str, str]:
 
 
 def download(name: str, folder: str | os.PathLike[str]) -> list[Path]:
-    """Download the files of a dataset that are not yet in the folder: HTTPS only, checked, at most 50 MB each."""
+    """Download the files of dataset `name` that are not yet in `folder`: HTTPS only, checked, at most 50 MB each."""
     known, folder = dataset(name), Path(folder)
     if not known.base:
         raise ValueError(
@@ -184,6 +190,8 @@ def tartarus(folder: str | os.PathLike[str] | None = None, who: Literal["rats", 
 
     A path is cut at the first arrival at the goal. The first state of a trial is given, not predicted. `start_matrix`
     is the chain of the training phase; `published` are the SR's learning rate and discount of each rat.
+
+    folder: where the files are, as for `data_folder`. who: rats or people. Raises ValueError where files are missing.
     """
     if who not in ("rats", "people"):
         raise unknown("group of subjects", who, ("rats", "people"))
@@ -241,6 +249,8 @@ def labyrinth(
 
     Actions: 0 towards home, 1 and 2 to the two children. The water is a goal only where all subjects can find it,
     who="rewarded"; it does not end a bout, and when it paid is not recorded.
+
+    folder: where the files are, as for `data_folder`. who: which mice. Raises ValueError where files are missing.
     """
     groups = {"all": None, "rewarded": True, "unrewarded": False}
     if who not in groups:

@@ -25,6 +25,12 @@ class FourierFeatures:
     """phi(x) = cos(W x + b), scaled to length 1; x is first scaled from [low, high] to the unit box.
 
     For W normal and b uniform, inner products of such features approach a Gaussian kernel (Rahimi and Recht, 2007).
+
+    Calling it with observations [..., n] gives features [..., d]; `fourier_features` makes one for a space.
+
+    >>> phi = spie.fourier_features(gym.spaces.Box(-1, 1, (2,)), dimension=8)
+    >>> phi(np.zeros((5, 2))).shape, phi.dimension
+    ((5, 8), 8)
     """
 
     W: Array  # [d, n]
@@ -66,6 +72,13 @@ def fourier_features(
 
     length_scale: how far apart two states are told apart, as a fraction of the space's width.
     low, high: bounds to scale by, for a space that has none of its own; observations may lie outside.
+
+    space: a Box of few numbers. dimension: how many features. seed: of W and b.
+    Returns a function of observations. Raises ValueError where the space has no bounds and none are given.
+
+    >>> phi = spie.fourier_features(gym.spaces.Box(-1, 1, (2,)), dimension=16, seed=1)
+    >>> float(np.linalg.norm(phi(np.array([0.3, -0.2]))).round(6))
+    1.0
     """
     if not isinstance(space, gym.spaces.Box):
         cure = "; states that can be counted need no features, use a tabular reward" if _is_countable(space) else ""
@@ -103,6 +116,13 @@ def td_sf(Psi: Array, phi: Array, a: int, phi_next: Array, a_next: int, gamma: f
 
     a' is the action taken next (as in SARSA) or the best one there (as in Q-learning). Where actions cannot be
     counted, psi is of the state alone: Psi [1, d, d] and a = a' = 0.
+
+    Psi: weights [A, d, d], psi(s, a) = Psi[a] phi(s). phi, phi_next: features [d] of s and s'. a, a_next: actions.
+    discount: 0 where the step ended the episode.
+
+    >>> phi, phi_next = np.array([1.0, 0.0]), np.array([0.0, 1.0])
+    >>> spie.td_sf(np.zeros((2, 2, 2)), phi, 0, phi_next, 1, gamma=0.9).tolist()  # nothing is known: all of phi(s)
+    [1.0, 0.0]
     """
     return np.asarray(phi + gamma * discount * (Psi[a_next] @ phi_next) - Psi[a] @ phi)
 
@@ -111,6 +131,12 @@ def td_pf(Xi: Array, phi: Array, phi_next: Array, gamma: float) -> Array:
     """TD error of xi(s'), shape [d]; no discount, for seen from the end of an episode its past is real.
 
     phi(s') + gamma xi(s) - xi(s')                               (eqs 14, 15)
+
+    Xi: weights [d, d], xi(s) = Xi phi(s). phi, phi_next: features [d] of s and s'.
+
+    >>> phi, phi_next = np.array([1.0, 0.0]), np.array([0.0, 1.0])
+    >>> spie.td_pf(np.zeros((2, 2)), phi, phi_next, gamma=0.9).tolist()
+    [0.0, 1.0]
     """
     return np.asarray(phi_next + gamma * (Xi @ phi) - Xi @ phi_next)
 
@@ -147,7 +173,15 @@ class ConvolutionFeatures:
 
 
 def convolution_features(space: Any, dimension: int = 128, filters: int = 16, seed: int = 0) -> ConvolutionFeatures:
-    """Random convolutional features of a Box space of images; channels are the shorter of the first and last axis."""
+    """Random convolutional features of a Box space of images; channels are the shorter of the first and last axis.
+
+    dimension: how many features. filters: of each convolution. seed: of the weights.
+    Returns a function of images. Raises ValueError where the space holds no images.
+
+    >>> phi = spie.convolution_features(gym.spaces.Box(0, 255, (40, 40, 3), np.uint8), dimension=32)
+    >>> phi(np.zeros((40, 40, 3), np.uint8)).shape
+    (32,)
+    """
     if not isinstance(space, gym.spaces.Box) or len(space.shape) not in (2, 3):
         raise ValueError(f"features of images need a Box space with two or three axes, not {space}")
     channels = 0 if len(space.shape) == 2 else -3 if space.shape[0] < space.shape[2] else -1

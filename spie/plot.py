@@ -22,5 +22,14 @@ maze, values, path = plot_maze, plot_values, plot_path
 
 
 def save(drawn: Axes | Figure, path: str | Path) -> None:
-    """Write the figure of some axes, or a figure, to a file: .png, .svg or .pdf."""
+    """Write the figure of some axes, or a figure, to a file: .png, .svg or .pdf.
+
+    drawn: axes or a figure. path: whose ending says which. Raises ValueError for other endings.
+
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     spie.plot.save(spie.plot.maze(spie.grid("S..")), pathlib.Path(folder) / "maze.svg")
+    ...     [file.name for file in pathlib.Path(folder).iterdir()]
+    ['maze.svg']
+    """
     _save(drawn if isinstance(drawn, Figure) else drawn.figure.get_figure(root=True), path)

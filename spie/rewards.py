@@ -114,6 +114,15 @@ def reward(name: str) -> Callable[[Function], Function]:
 
     The parameter names say what it needs (see the module's docstring). A name of your own may be defined again,
     as happens in notebooks; a built-in one may not.
+
+    name: as in `Sarsa(reward=...)`, the wrappers and every command. Raises ValueError where a parameter is no quantity
+    or the name is taken.
+
+    >>> @spie.reward("predecessors-only")
+    ... def predecessors_only(M_col_next):
+    ...     return -M_col_next
+    >>> spie.Sarsa(reward="predecessors-only").rewards
+    ('predecessors-only',)
     """
 
     def register(function: Function) -> Function:

@@ -25,7 +25,14 @@ R_co = TypeVar("R_co", bound=Result, covariant=True)  # what an agent's runs lea
 
 @dataclass(frozen=True)
 class Keep:
-    """What a run records beside its totals; part of the run's id."""
+    """What a run records beside its totals; part of the run's id.
+
+    Raises ValueError for what are no names, or no whole numbers.
+
+    >>> trace = spie.Sarsa().run(spie.grid("cluster-simple"), steps=300, keep=spie.Keep(matrices=("Q", "M")))
+    >>> trace.Q.shape, trace.M.shape, trace.N
+    ((1, 91, 4), (1, 91, 91), None)
+    """
 
     matrices: tuple[str, ...] = ()  # final values, by name: Q, M, F, N of tables; Q, Psi, Xi of linear agents
     snapshots: tuple[int, ...] = ()  # steps at which the visits of all states are noted
@@ -45,7 +52,17 @@ class Keep:
 
 @dataclass(frozen=True)
 class Session:
-    """Where and how a run executes; its result never depends on this."""
+    """Where and how a run executes; its result never depends on this.
+
+    Raises ValueError for what are no threads, no folder or no function.
+
+    >>> done = []
+    >>> trace = spie.Sarsa().run(
+    ...     spie.grid("cluster-simple"), steps=300, session=spie.Session(threads=1, progress=done.append)
+    ... )
+    >>> done[-1]
+    1.0
+    """
 
     threads: int | None = None  # None: what suits the agent
     folder: Path | None = None  # for checkpoints of an agent that is `resumable`
@@ -62,7 +79,11 @@ class Session:
 
 @dataclass(frozen=True)
 class Request:
-    """What a call of `run` asks an agent for: its arguments, checked as far as they do not depend on the agent."""
+    """What a call of `run` asks an agent for: its arguments, checked as far as they do not depend on the agent.
+
+    >>> spie.Request(spie.riverswim(), steps=10, seeds=3).seed_array.tolist()
+    [0, 1, 2]
+    """
 
     task: Any
     steps: int
@@ -121,6 +142,17 @@ class Agent(Protocol[R_co]):
     """A frozen dataclass of settings that can run on a task. Inherit from it and define `execute`, or `run` itself.
 
     Everything else has a default.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Patient(spie.Agent):
+    ...     epsilon: float = 0.5
+    ...     version = 1
+    ...     def execute(self, request):  # here by way of an agent that exists
+    ...         sarsa = spie.Sarsa(reward="none", epsilon=self.epsilon)
+    ...         return sarsa.run(request.task, request.steps, request.seeds)
+    >>> Patient().run(spie.grid("cluster-simple"), steps=300, seeds=2).steps.tolist()
+    [300, 300]
     """
 
     version: ClassVar[int] = 1  # raised when the same settings give other numbers
@@ -146,6 +178,9 @@ class Agent(Protocol[R_co]):
         keep: what is recorded beside the totals: final matrices, snapshots of the visits, trajectories of some seeds.
         replay: recorded behaviour in place of the agent's own choices; it learns all the same.
         session: threads (None: what suits the agent), folder and progress. Results do not depend on it.
+
+        >>> spie.Sarsa().run(spie.grid("cluster-simple"), steps=300, seeds=[7, 8]).seeds.tolist()
+        [7, 8]
         """
         options: dict[str, Any] = {"episodes": episodes, "keep": keep, "replay": replay, "session": session}
         return self.run_many([self], task, steps, seeds, **options)[0]
@@ -163,7 +198,15 @@ class Agent(Protocol[R_co]):
         replay: Replay | None = None,
         session: Session = Session(),
     ) -> Sequence[R_co]:
-        """Run each of several settings of such an agent on each seed, as `run` does: a result each, in their order."""
+        """Run each of several settings of such an agent on each seed, as `run` does: a result each, in their order.
+
+        settings: agents of this class. The other arguments are those of `run`.
+
+        >>> maze = spie.grid("cluster-simple")
+        >>> traces = spie.run_sarsa([spie.Sarsa(beta=1.0), spie.Sarsa(beta=10.0)], maze, steps=300, seeds=3)
+        >>> len(traces), traces[0].total_reward.shape
+        (2, (3,))
+        """
         return cls.execute_many(settings, Request(task, steps, seeds, episodes, keep, replay, session))
 
     @classmethod

@@ -44,7 +44,14 @@ AGENTS: Registry[AgentEntry] = Registry("agent", _add_own)
 
 
 def register_agent(name: str, make: type[Any], **settings: Any) -> None:
-    """Make an agent known as `name`: `make(**settings)`, with what the user adds. `make` inherits from `spie.Agent`."""
+    """Make an agent known as `name`: `make(**settings)`, with what the user adds. `make` inherits from `spie.Agent`.
+
+    settings: of that name. Raises ValueError where the name is taken, or `make` is no agent.
+
+    >>> spie.register_agent("eager", spie.Sarsa, reward="sr-r", beta=100.0)
+    >>> spie.agent("eager").beta
+    100.0
+    """
     if not isinstance(make, type) or Agent not in make.__mro__:
         raise ValueError(f'agent "{name}": {make!r} is no class that inherits from spie.Agent')
     AGENTS.add(name, AgentEntry(name, make, settings))
@@ -55,6 +62,11 @@ def agent(name: str, task: Any = None, **settings: Any) -> Any:
 
     task: on which it is to run; settings that are left out are then those that suit it, and an agent that does not run
     on such a task is refused at once.
+
+    Raises ValueError for names and settings that are not there.
+
+    >>> spie.agent("sarsa-srr", beta=10.0) == spie.Sarsa(reward="sr-r", beta=10.0)
+    True
     """
     entry = AGENTS.get(name)
     known = [field.name for field in dataclasses.fields(entry.make)]

@@ -34,6 +34,13 @@ class Replay:
     Q is SARSA along the recording: a' is the action recorded next, which is `next_action="carry"`, whatever the
     settings say: with "resample" the agent draws an a' of its own, which nobody recorded. After the last action of a
     trial that does not end in a terminal state there is no a': Q bootstraps on its mean under the policy.
+
+    Raises ValueError for what the MDP cannot have done, with subject, trial and step.
+
+    >>> maze = spie.grid("cluster-simple")
+    >>> trace = spie.Sarsa().run(maze, steps=3, replay=spie.Replay([1, 1, 2]))  # right, right, down
+    >>> [maze.labels[s] for s in np.flatnonzero(trace.visits[0])]
+    ['0,0', '0,1', '0,2', '1,2']
     """
 
     actions: Any = None

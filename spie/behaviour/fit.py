@@ -27,6 +27,13 @@ def loglikelihood(model: "str | ChoiceModel | Sarsa", paths: Paths, **parameters
     """Log-likelihood of the paths of each subject under a model [subjects].
 
     parameters: settings of the model by name, a number or one per subject; the others have the model's own values.
+
+    paths: `spie.Paths`. Raises ValueError for parameters that the model does not have.
+
+    >>> maze = spie.grid("S..\\n.#.\\n..G", bumps=False)
+    >>> paths = spie.Paths.from_states({"Ada": [[0, 1, 2, 4]]}, maze)
+    >>> float(np.exp(spie.loglikelihood("random", paths)[0]).round(6))  # three choices, each of two moves
+    0.125
     """
     found = find_model(model)
     _refuse(found, paths)
@@ -204,6 +211,15 @@ def fit(
     models: names ("sr-r", "count+turn-back"), models or agents; None: all that come with spie and fit the data.
     method: "mle"; "map" with a wide normal prior between the bounds; "hierarchical", whose prior is fitted by EM.
     bounds: other bounds of parameters, by name. folder: where finished parts are kept, so that a fit can go on.
+
+    paths: `spie.Paths`. starts: of the search, for each subject. seed: of those. progress: told what is done.
+    Returns fits by model, with `compare()`. Raises ValueError for models that do not fit the data.
+
+    >>> maze = spie.grid("S..\\n.#.\\n..G", bumps=False)
+    >>> paths = spie.Paths.from_states({"Ada": [[0, 1, 2, 4, 7, 6], [0, 3, 5, 6, 7]]}, maze)
+    >>> found = spie.fit(paths, ["random"])
+    >>> float(np.exp(found["random"].log_p.sum()).round(9)) == round(0.5**9, 9)  # nine choices of two
+    True
     """
     if method not in METHODS:
         raise unknown("method", method, METHODS)

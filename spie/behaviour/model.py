@@ -31,7 +31,13 @@ SHIPPED = (
 
 @dataclass(frozen=True)
 class Parameter:
-    """A setting that is fitted: between which values, and on which scale an estimate is normal."""
+    """A setting that is fitted: between which values, and on which scale an estimate is normal.
+
+    Raises ValueError where bounds do not rise, or a logarithmic scale begins at 0 or below.
+
+    >>> spie.Parameter("alpha", 0.01, 1.0, "log").value(0.5)  # halfway
+    0.1
+    """
 
     name: str
     low: float
@@ -85,7 +91,14 @@ SIMPLE_BONUS = (ALPHA, INVERSE_TEMPERATURE, BETA)  # of one without
 
 @dataclass(frozen=True)
 class ChoiceModel:
-    """A behavioural model: a walker, its free parameters, and what it asks of the data."""
+    """A behavioural model: a walker, its free parameters, and what it asks of the data.
+
+    Raises ValueError for parameters that the walker does not have.
+
+    >>> own = spie.ChoiceModel("own", spie.Sarsa(policy="softmax"), (spie.Parameter("alpha", 0.01, 1.0, "log"),))
+    >>> own.names
+    ('alpha',)
+    """
 
     name: str
     walker: Walker
@@ -239,13 +252,26 @@ MODELS: Registry[ChoiceModel] = Registry("behavioural model", _load_shipped)
 
 
 def register_model(model: ChoiceModel) -> ChoiceModel:
-    """Make a model known by its name."""
+    """Make a model known by its name.
+
+    model: with a name of its own; returned as it is. Raises ValueError where the name is taken.
+
+    >>> mine = spie.register_model(spie.ChoiceModel("my-softmax", spie.Sarsa(policy="softmax")))
+    >>> spie.model("my-softmax") == mine
+    True
+    """
     MODELS.add(model.name, model, again=True)
     return model
 
 
 def find_model(model: "str | ChoiceModel | Sarsa") -> ChoiceModel:
-    """A model by name, with choice terms as suffixes ("count+turn-back"); of a reward of your own; or itself."""
+    """A model by name, with choice terms as suffixes ("count+turn-back"); of a reward of your own; or itself.
+
+    Raises ValueError for names that are not there.
+
+    >>> spie.model("count+turn-back").names
+    ('alpha', 'inverse_temperature', 'beta', 'turn_back')
+    """
     if isinstance(model, ChoiceModel):
         return model
     if isinstance(model, Sarsa):

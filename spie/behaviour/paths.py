@@ -44,6 +44,13 @@ class Paths:
 
     Make them with `from_csv`, `from_table`, `from_states`, `from_positions` or `from_trace`. Where an action is not
     known but only one leads to the next state, it is filled in; else the likelihood is that of the move.
+
+    Moves that the maze does not have raise ValueError, with subject, trial and step.
+
+    >>> maze = spie.grid("S..\\n.#.\\n..G", bumps=False)
+    >>> paths = spie.Paths.from_states({"Ada": [[0, 1, 2, 4], [0, 3, 5]]}, maze)
+    >>> len(paths.trials), paths.trials[0].subject
+    (2, 'Ada')
     """
 
     mazes: tuple[MDP, ...]  # with the same states and actions

@@ -117,6 +117,14 @@ def compare(
         call later runs the rest.
     on, address, results: as for `spie.sweep`; what is stored is not run again.
     say: told what is going to be done. options: settings of the agent, such as alpha=0.5 or n_steps=128.
+
+    progress: told how much is done. Returns an outcome that prints itself. Raises ValueError for what is not there.
+
+    >>> found = spie.compare(
+    ...     "FrozenLake-v1", bonuses=["count"], steps=200, seeds=4, choose=2, say=lambda line: None
+    ... )
+    >>> "FrozenLake-v1" in str(found)
+    True
     """
     _check(budget, again)
     names = [bonuses] if isinstance(bonuses, str) else None if bonuses is None else list(bonuses)

@@ -118,6 +118,11 @@ def check_reward(
     beta: where a name is checked; "auto" as in IntrinsicReward.
     env: by default the wrapper's own; for a name a maze of two rooms, or MountainCar where the reward needs features.
     Raises ValueError where the reward is at fault; a note is worth knowing and no fault. Nothing learns but copies.
+
+    steps, seed: of the walk on which it is checked. Returns what was found.
+
+    >>> found = spie.check_reward("sr-r", steps=300)  # doctest: +ELLIPSIS
+    reward "sr-r" on MDPEnv...
     """
     if steps < 1:
         raise ValueError(f"check_reward: steps must be 1 or more, not {steps}")

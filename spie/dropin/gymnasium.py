@@ -54,6 +54,14 @@ class IntrinsicReward(WithBonus, gym.Wrapper[Any, Any, Any, Any]):
     normalize: another spelling of normalise.
 
     Where Stable-Baselines3 is loaded, its Monitor is put below, so that its logs tell the environment's own reward.
+
+    Raises ValueError for rewards that the environment's spaces cannot have, and for wrappers in a wrong order.
+
+    >>> env = spie.IntrinsicReward(gym.make("FrozenLake-v1"), "count", beta=0.1)
+    >>> state, info = env.reset(seed=0)
+    >>> state, reward, terminated, truncated, info = env.step(0)
+    >>> float(reward) == float(info["extrinsic_reward"]) + 0.1 * float(info["intrinsic_reward"])
+    True
     """
 
     if not TYPE_CHECKING:  # type checkers and editors see the arguments of __init__ alone, and so does `help`

@@ -48,6 +48,12 @@ class VecIntrinsicReward(WithBonus, VecEnvWrapper):
 
     Agents learn on the sum of both rewards; rollout/ep_rew_mean stays the environment's own. Put it below VecNormalize
     and above VecMonitor; the other way round is refused where it can be seen.
+
+    >>> import spie.sb3
+    >>> from stable_baselines3.common.env_util import make_vec_env
+    >>> env = spie.sb3.IntrinsicReward(make_vec_env("MountainCar-v0", 2), "sf", beta=0.01)
+    >>> env.reset().shape
+    (2, 2)
     """
 
     began = 0.0  # when the environments were first reset
@@ -234,7 +240,12 @@ def _picked(stored: Any, at: tuple[NDArray[Any], NDArray[Any]]) -> Any:
 
 
 class ReplayBuffer(_FreshBonus):
-    """For `replay_buffer_class=`: the bonus of a step is computed afresh whenever the step is drawn."""
+    """For `replay_buffer_class=`: the bonus of a step is computed afresh whenever the step is drawn.
+
+    >>> import spie.sb3
+    >>> spie.sb3.ReplayBuffer(10, gym.spaces.Discrete(4), gym.spaces.Discrete(2), device="cpu").buffer_size
+    10
+    """
 
     def __init__(self, buffer_size: int, observation_space: Any, *arguments: Any, **options: Any) -> None:
         if isinstance(observation_space, gym.spaces.Dict):
@@ -243,13 +254,22 @@ class ReplayBuffer(_FreshBonus):
 
 
 class DictReplayBuffer(_FreshBonus, PlainDictReplayBuffer):
-    """The same for observations that are a Dict."""
+    """The same for observations that are a Dict.
+
+    >>> import spie.sb3
+    >>> space = gym.spaces.Dict(seen=gym.spaces.Box(0, 1, (3,)))
+    >>> spie.sb3.DictReplayBuffer(10, space, gym.spaces.Discrete(2), device="cpu").buffer_size
+    10
+    """
 
 
 class LogIntrinsicReward(BaseCallback):
     """Writes intrinsic/raw_mean, intrinsic/scaled_mean, intrinsic/beta and explore/coverage to the agent's log.
 
     It finds `spie.sb3.IntrinsicReward`, or `spie.IntrinsicReward` in the environments of this process.
+
+    >>> import spie.sb3
+    >>> callback = spie.sb3.LogIntrinsicReward()  # model.learn(20_000, callback=callback)
     """
 
     def _on_training_start(self) -> None:

@@ -54,6 +54,13 @@ def sweep(
     budget: seconds; where they do not suffice, OutOfTime is raised, and the same call continues.
     results: the file that keeps what was run, as for `spie run`; the same call later is instant.
     yes: go on where the grid is very large.
+
+    steps, episodes, seeds: of each run of the search. on, address: where it runs, as for `spie run`.
+    progress: told how much is done. Returns a table. Raises ValueError for settings that are not there.
+
+    >>> table = spie.sweep("cluster-simple", "sarsa-srr", beta=[1.0, 10.0], steps=300, seeds=3, top=1, confirm=3)
+    >>> "beta" in str(table)
+    True
     """
     how = Plan(seeds, top, confirm, halving, budget, on, address, results, yes, progress)
     several = {name: _several(given) for name, given in values.items()}

@@ -12,6 +12,9 @@ class Task(Protocol):
     table        `spie.MDP`: successors, probabilities and rewards as arrays
     continuous   `spie.ContinuousTask`: bounds, and a step function in plain Python
     images       `ImageTask`: copies of an environment that shows grey images
+
+    >>> spie.riverswim().kind, spie.mountain_car().kind
+    ('table', 'continuous')
     """
 
     kind: ClassVar[Kind]

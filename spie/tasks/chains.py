@@ -11,6 +11,10 @@ def riverswim() -> MDP:
     """RiverSwim: 6 states, actions 0 = right, against the current, and 1 = left, with it.
 
     Staying at the right end pays 10000, at the left end 5. Starts in state 1 or 2, never ends.
+
+    >>> river = spie.riverswim()
+    >>> river.n_states, river.n_actions, float(river.reward.max())
+    (6, 2, 10000.0)
     """
     s = np.arange(6)
     back, ahead = np.maximum(s - 1, 0), np.minimum(s + 1, 5)
@@ -31,6 +35,10 @@ def sixarms() -> MDP:
     """SixArms: hub 0 and rooms 1..6, 6 actions; the harder a room is to enter, the more staying there pays.
 
     Starts in the hub, never ends.
+
+    >>> arms = spie.sixarms()
+    >>> arms.n_states, arms.n_actions
+    (7, 6)
     """
     enters = [1, 0.15, 0.10, 0.05, 0.03, 0.01]  # hub action a reaches room a + 1
     pays = [50, 133, 300, 800, 1666, 6000]  # each stay in room a + 1

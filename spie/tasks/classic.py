@@ -22,7 +22,12 @@ def drive(x: Any, a: int) -> tuple[float, bool]:
 
 @register_task("mountain-car", "continuous", gymnasium="SparseMountainCar", max_steps=1000)
 def mountain_car() -> ContinuousTask:
-    """Sparse MountainCar (Figure 4): the motor is too weak for the hill, and nothing is paid until the flag."""
+    """Sparse MountainCar (Figure 4): the motor is too weak for the hill, and nothing is paid until the flag.
+
+    >>> car = spie.mountain_car()
+    >>> car.n_actions, [float(x) for x in car.low]
+    (3, [-1.2, -0.07])
+    """
     return ContinuousTask(
         "mountain-car",
         low=(-1.2, -0.07),
@@ -54,7 +59,11 @@ def see_pendulum(x: Any, observation: Any) -> None:
 
 @register_task("pendulum", "continuous", gymnasium="SparsePendulum", max_steps=200)
 def pendulum() -> ContinuousTask:
-    """A pendulum to be swung up and held slow, which its torque can do only by swinging; it starts at the bottom."""
+    """A pendulum to be swung up and held slow, which its torque can do only by swinging; it starts at the bottom.
+
+    >>> spie.pendulum().n_actions
+    3
+    """
     return ContinuousTask(
         "pendulum",
         low=(-1.0, -1.0, -8.0),

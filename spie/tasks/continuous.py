@@ -26,6 +26,16 @@ class ContinuousTask:
 
     step(x, a): change the state x [m] in place; return the reward and whether the episode ends.
     observe(x, observation): write what the agent sees [n]. They may use numbers, `math` and functions of your own.
+
+    Raises ValueError where bounds are no ranges or do not fit together.
+
+    >>> def step(x, a):  # a car on a road: brake or go; the town is at 1
+    ...     x[0] += 0.1 * a
+    ...     return (1.0, True) if x[0] >= 1 else (0.0, False)
+    >>> road = spie.ContinuousTask("road", [0.0], [1.2], ["brake", "go"], [0.0], [0.0], step)
+    >>> trace = spie.LinearQ(reward="none", dimension=8).run(road, steps=50, episodes=2)
+    >>> trace.episode_steps.shape
+    (1, 2)
     """
 
     kind: ClassVar[Kind] = "continuous"
@@ -92,7 +102,15 @@ class ContinuousTask:
 
 
 class ContinuousEnv(gym.Env[NDArray[Any], np.int64]):
-    """A ContinuousTask as a Gymnasium environment."""
+    """A ContinuousTask as a Gymnasium environment.
+
+    task: what to play; `task.env()` is the same.
+
+    >>> env = spie.ContinuousEnv(spie.mountain_car())
+    >>> observation, info = env.reset(seed=0)
+    >>> observation.shape, int(env.action_space.n)
+    ((2,), 3)
+    """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  (Gymnasium's own form)
 

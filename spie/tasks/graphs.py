@@ -42,6 +42,12 @@ def graph(
     rewards: the nodes where a trial ends, and what entering them pays; without, nothing ends.
     costs: whether a step along an edge pays minus its weight.
     positions: (x, y) of the nodes, y going down, by name or [S, 2]; by default close where few moves apart.
+
+    name: of the MDP. Raises ValueError for loops, edges given twice, parts out of reach, weights that are no numbers.
+
+    >>> ring = spie.graph([("a", "b"), ("b", "c"), ("c", "a")], start="a")
+    >>> ring.n_states, ring.n_actions, ring.labels
+    (3, 2, ('a', 'b', 'c'))
     """
     if directed is not None:
         check_flag(f"{name}: directed", directed)
@@ -341,6 +347,11 @@ def tree(depth: int = 6, *, home: bool = False, start: Any = None, rewards: Mapp
 
     Node 1 is the first junction, 2k and 2k + 1 follow junction k, the last 2^depth nodes are dead ends. With `home`,
     node 0 lies before node 1. Starts at the first of them unless told; `rewards` of nodes end a trial, as in `graph`.
+
+    depth: 1 to 14. start: a node. Raises ValueError beyond, or for nodes that are not there.
+
+    >>> spie.tree(6).n_states, spie.tree(6, home=True).n_states
+    (127, 128)
     """
     check_whole("tree: depth", depth, 1, 14)  # at which there are 32,767 nodes
     check_flag("tree: home", home)
@@ -383,6 +394,12 @@ def hexgrid(
 
     Cells are labelled "row,column"; those in `holes` are left out. A move over the border stays in place with bumps,
     else it is not available. `start` and `rewards` as in `graph`; starts anywhere unless told.
+
+    rows, columns: 1 to 1,000. Raises ValueError for cells that are not there, or where holes cut the board in parts.
+
+    >>> board = spie.hexgrid(2, 3, holes=["0,1"])
+    >>> board.n_states, board.n_actions
+    (5, 6)
     """
     check_whole("hexgrid: rows", rows, 1, 1000)
     check_whole("hexgrid: columns", columns, 1, 1000)

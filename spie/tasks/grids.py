@@ -61,6 +61,11 @@ def grid(
     in "moving-goal" the goal is G, 1, 2, ... and round again, `episodes_per_goal` episodes each. "trials" pays
     `rewards`, such as {"a": 1, "b": 0.2}, on the step into that end, and nothing before. By default "trials" where
     there are rewards, else "explore".
+    map: a name (of-small, cluster-hard, ...), text, or a file. Raises ValueError with line and column of what is wrong.
+
+    >>> maze = spie.grid("S..#\\n...G", task="goal")
+    >>> maze.n_states, maze.labels[0], maze.labels[-1]
+    (7, '0,0', '1,3')
     """
     if task is None:
         task = "explore" if rewards is None else "trials"
@@ -207,6 +212,13 @@ def write_map(mdp: MDP, notation: Literal["cells", "edges"] | None = None) -> tu
 
     notation: "cells", or "edges" for walls between cells; by default the first unless something stands between cells.
     An MDP whose tables are not those of a map is refused.
+
+    mdp: a grid world. Returns (text, options). Raises ValueError where it is none.
+
+    >>> text, options = spie.write_map(spie.grid("S.#G\\n....", task="goal"))
+    >>> print(text, options["task"])
+    S.#G
+    .... goal
     """
     if mdp.cells is None or mdp.shape is None:
         raise ValueError(f"{mdp.name}: no grid, so no map; it has no cells")
@@ -314,6 +326,13 @@ def maze(rows: int, columns: int, seed: int = 0, loops: float = 0.1) -> str:
     Corridors join the h = (rows - 1) // 2 by w = (columns - 1) // 2 cells with odd row and column in a random tree;
     then a share `loops` of the (h - 1)(w - 1) walls left between neighbours is opened. Free cells in all:
     2hw - 1 + round(loops (h - 1)(w - 1)); maze(449, 449) has 105,324.
+
+    seed: of the tree and of the loops. Raises ValueError for fewer than 3 rows or columns.
+
+    >>> print(spie.maze(5, 7, seed=1).splitlines()[0])
+    #######
+    >>> spie.grid(spie.maze(5, 7, loops=0.0)).n_states  # 2 x 3 cells and the 5 openings of a tree
+    11
     """
     check_whole("maze: rows", rows, 3)
     check_whole("maze: columns", columns, 3)

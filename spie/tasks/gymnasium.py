@@ -65,6 +65,11 @@ class EnvTask(ImageTask):
         spie.EnvTask("my-maze", lambda n: MyMazes(n))
 
     The name stands for all that determines it: another environment needs another name.
+
+    label: its name. factory: called with the number of copies. frame_skip: frames of the game in a step.
+
+    >>> spie.EnvTask("my-maze", lambda n: None).name
+    'my-maze'
     """
 
     label: str

@@ -22,6 +22,11 @@ class Layout:
     """Where the states of an MDP lie, for people: two MDPs that differ in this alone have the same digest.
 
     x goes to the right and y goes down, like columns and rows; neighbouring cells are 1 apart.
+
+    Raises ValueError where shapes do not fit together.
+
+    >>> [float(x) for x in spie.Layout(np.array([[0.0, 0.0], [1.0, 0.0]]), cell="square").box]
+    [-0.5, 1.5, -0.5, 0.5]
     """
 
     positions: NDArray[np.float64]  # (x, y) of every state [S, 2]

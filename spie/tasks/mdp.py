@@ -29,6 +29,13 @@ class MDP:
 
     S states, A actions, at most K successors of each, G goal phases. Shorter successor lists are padded with
     probability 0; padding points at the state itself and pays 0, whatever was given there.
+
+    Raises ValueError where probabilities do not sum to 1, or shapes do not fit together.
+
+    >>> next = np.array([[[1], [0]], [[1], [0]]])  # [S, A, K]: action 0 goes to state 1, action 1 to state 0
+    >>> coin = spie.MDP("coin", next, prob=1.0, reward=next == 1, start=[1.0, 0.0])
+    >>> coin.transition().tolist()  # of the uniform random policy
+    [[0.5, 0.5], [0.5, 0.5]]
     """
 
     kind: ClassVar[Kind] = "table"
@@ -230,6 +237,11 @@ class MDP:
 
         The row of a terminal state is the start distribution, where the next episode begins. An array up to
         5000 states, a scipy.sparse.csr_array above.
+
+        phase: which goal. Raises ValueError for what is no policy.
+
+        >>> spie.grid("..").transition().tolist()  # three moves of four hit a wall
+        [[0.75, 0.25], [0.25, 0.75]]
         """
         S = self.n_states
         if not 0 <= phase < self.n_phases:
@@ -267,6 +279,12 @@ class MDP:
 
         policy: "random", uniform over the available actions; pi [S, A]; values Q [S, A], of which the best actions are
         taken, with chance epsilon another; or paths, a list of sequences of states as they followed each other.
+
+        gamma: discount of M, F and N. phase: which goal. Raises ValueError for what is no policy or no path here.
+
+        >>> found = spie.grid("....").representations(gamma=0.5)
+        >>> found.M.shape, bool(found.fiedler[0] * found.fiedler[3] < 0)  # the two ends lie apart
+        ((4, 4), True)
         """
         from spie import spatial
 
@@ -288,6 +306,11 @@ class MDP:
 
         A successor that ends the episode becomes terminal, so ending must depend on the successor alone wherever
         an episode can get. Time limits are not part of a table.
+
+        env: of Gymnasium. Raises ValueError where it carries no table.
+
+        >>> spie.MDP.from_gymnasium(gym.make("FrozenLake-v1")).n_states
+        16
         """
         raw: Any = env.unwrapped
         name = env.spec.id if env.spec else type(raw).__name__
@@ -318,6 +341,11 @@ class MDP:
         A state is position, direction, what is carried, and the place and state of every object; the level is the one
         that `reset(seed=seed)` makes. Success pays 1, where MiniGrid pays less the longer it took, which no table of
         states can say; time limits are left out. Above `limit` states it is refused.
+
+        id: of MiniGrid; needs the extra `minigrid`. Raises ValueError where a step draws at random.
+
+        >>> spie.MDP.from_minigrid("MiniGrid-Empty-5x5-v0").n_states  # 8 cells x 4, and the goal from 2 sides
+        34
         """
         from spie.tasks.minigrid import enumerate_level
 
@@ -369,6 +397,13 @@ class MDPEnv(gym.Env[Any, Any]):
 
     The phase of episode e is (e // episodes_per_phase) % G, e = 0 again after reset(seed=...). An episode counts once
     it took a step. If some actions are not available, info["action_mask"] says which are.
+
+    mdp: what to play; `mdp.env()` is the same. render_mode: "ansi" or "rgb_array". max_steps: where it truncates.
+
+    >>> env = spie.MDPEnv(spie.grid("S..G", task="goal"))
+    >>> state, info = env.reset(seed=0)
+    >>> state, env.step(1)[:3]  # to the right
+    (0, (1, -1.0, False))
     """
 
     metadata = {"render_modes": ["rgb_array", "ansi"], "render_fps": 10}  # noqa: RUF012 (Gymnasium declares it so)

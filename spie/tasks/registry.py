@@ -54,6 +54,14 @@ def register_task(
     """Decorator that makes a function known as the task `name`; its keyword arguments are the task's options.
 
     gymnasium: "Corridor" makes it known to gymnasium.make as spie/Corridor-v0 as well, truncated after `max_steps`.
+
+    name: for every command and `spie.task`. kind: what the function returns. Raises ValueError where a name is taken.
+
+    >>> @spie.register_task("two-cells")
+    ... def two_cells(bumps: bool = True):
+    ...     return spie.grid("S.\\n", bumps=bumps)
+    >>> spie.task("two-cells", bumps=False).n_states
+    2
     """
 
     def register(make: Make) -> Make:
@@ -91,6 +99,11 @@ def task(name: str, kind: Kind | None = None, **options: Any) -> Any:
 
     name: of `spie list`; a map as text or the path of a file that holds one; deep-sea-N; a Gymnasium id with images.
     kind: "table", "continuous" or "images", where a name stands for several; by default in that order.
+
+    options: keyword arguments of the task. Raises ValueError for names and options that are not there.
+
+    >>> spie.task("t-maze", arm=2).n_states
+    10
     """
     entry = find(name, kind)
     for option in options:

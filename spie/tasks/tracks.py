@@ -18,6 +18,13 @@ def t_maze(
     """T-maze: from the foot of the stem to the end of an arm, a on the left and b on the right.
 
     A trial pays `rewards`, by default 1 at a and 0 at b. Task "explore" makes nothing of the ends.
+
+    stem, arm: cells of the stem below the crossing, and of each arm. task: trials or explore. bumps: whether one can
+    walk into walls.
+    Raises ValueError for lengths below 1 and ends that are not there.
+
+    >>> spie.t_maze(stem=5, arm=4, rewards={"a": 1, "b": 0.2}).n_states  # 5 + 2 x 4 and the crossing
+    14
     """
     _check("t-maze", stem=stem, arm=arm)
     side = "#" * arm
@@ -32,6 +39,11 @@ def plus_maze(
     """Plus maze: starts at the end of the southern arm; a, b and c are the ends of the western, northern, eastern one.
 
     A trial pays `rewards`, by default 1 at a and 0 elsewhere. Task "explore" makes nothing of the ends.
+
+    arm: cells of each arm. task, bumps: as for `t_maze`, whose errors are raised, too.
+
+    >>> spie.plus_maze(arm=4).n_states
+    17
     """
     _check("plus-maze", arm=arm)
     side = "#" * arm
@@ -48,7 +60,13 @@ def plus_maze(
 def linear_track(
     length: int = 10, task: str = "trials", bumps: bool = False, rewards: Mapping[str, float] | None = None
 ) -> MDP:
-    """Linear track of that many cells, from the left end to the right one, a, which pays 1 and ends the trial."""
+    """Linear track of that many cells, from the left end to the right one, a, which pays 1 and ends the trial.
+
+    length: cells, at least 2. task, bumps, rewards: as for `t_maze`, whose errors are raised, too.
+
+    >>> spie.linear_track(10).n_states
+    10
+    """
     check_whole("linear-track: length", length, 2, 1_000_000)
     return _maze("linear-track", ["S" + "." * (length - 2) + "a"], task, bumps, rewards)
 
@@ -60,6 +78,12 @@ def tartarus(
     """Square board with holes that the seed draws, as in the Tartarus maze; the other cells hang together.
 
     A goal at the cell "row,column" ends an episode that may start anywhere; a step costs 1.
+
+    size: cells on a side. holes: how many are missing. task, bumps: as for `grid`.
+    Raises ValueError where fewer than two cells are left, or the goal is none.
+
+    >>> spie.tartarus(size=10, holes=30, seed=1).n_states
+    70
     """
     check_whole("tartarus: size", size, 2, 60)
     check_whole("tartarus: holes", holes, 0)

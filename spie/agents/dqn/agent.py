@@ -30,7 +30,13 @@ SECONDS_PER_STEP = {"paper": 0.13, "nature": 0.02, "small": 5e-4, "minatar": 1e-
 
 @dataclass(frozen=True, kw_only=True)
 class DQN(DQNSettings, Agent[Trace]):
-    """The deep agent: DQN, DQN-MMC, RND, DQN-SR (bonus "sf"), DQN-SF-PF and controls are settings of it."""
+    """The deep agent: DQN, DQN-MMC, RND, DQN-SR (bonus "sf"), DQN-SF-PF and controls are settings of it.
+
+    Every field below is a setting; values out of range raise ValueError. Needs the extra `deep`.
+
+    >>> spie.DQN(bonus="sf-pf", preset="small").rewards
+    ('sf-pf',)
+    """
 
     kind: ClassVar[Kind] = "images"
     resumable: ClassVar[bool] = True

@@ -18,6 +18,12 @@ class LinearQ(Agent[EpisodeTrace]):
     """Settings of a Q-learning agent on random Fourier features. The defaults are the paper's for MountainCar.
 
     A negative `beta` pays the intrinsic reward with the other sign.
+
+    Every field below is a setting; values out of range raise ValueError.
+
+    >>> trace = spie.LinearQ(reward="none", dimension=8).run(spie.mountain_car(), steps=50, episodes=2)
+    >>> trace.episode_rewards.tolist()  # far too short to find the flag
+    [[0.0, 0.0]]
     """
 
     kind: ClassVar[Kind] = "continuous"

@@ -23,6 +23,12 @@ class Planner(Agent[Trace]):
     where repeated tries have brought something. `top` is what a discovery is worth: (optimism r_best + curiosity R) /
     (1 - gamma), with the largest averages of r (at least 0) and of |r| over 1 / (1 - gamma) steps so far. So nothing
     depends on the scale of the rewards.
+
+    Every field below is a setting; values out of range raise ValueError.
+
+    >>> trace = spie.Planner().run(spie.riverswim(), steps=200, seeds=2)
+    >>> trace.steps.tolist()
+    [200, 200]
     """
 
     version: ClassVar[int] = 2

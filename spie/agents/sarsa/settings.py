@@ -18,6 +18,12 @@ class Sarsa(Agent[Trace]):
     """Settings of a SARSA agent with an intrinsic reward. The defaults are the paper's for grid worlds.
 
     Each open point of the paper is an option, its default the reading that docs/paper.md gives.
+
+    Every field below is a setting. Raises ValueError for values out of range and for rewards that are not there.
+
+    >>> trace = spie.Sarsa(reward="sr-r").run(spie.grid("cluster-simple"), steps=300, seeds=2)
+    >>> trace.seeds.tolist()
+    [0, 1]
     """
 
     reward: str = "sr-r"

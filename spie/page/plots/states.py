@@ -240,7 +240,14 @@ def _done(ax: Axes, new: bool) -> Axes:
 
 @matplotlib.rc_context(STYLE)
 def plot_maze(mdp: MDP, *, ax: Axes | None = None, of: int | None = None) -> Axes:
-    """The maze alone: walls, one-way doors, starts, goals and ends; state `of` gets a frame."""
+    """The maze alone: walls, one-way doors, starts, goals and ends; state `of` gets a frame.
+
+    mdp: what to draw. ax: Matplotlib axes; by default a figure of its own. Returns the axes.
+
+    >>> ax = spie.plot.maze(spie.grid("S..\\n.#."))
+    >>> len(ax.figure.axes)
+    1
+    """
     ax, new = _axes(ax, mdp)
     states = StateMap(ax, mdp)
     frame_axes(ax, mdp)
@@ -283,6 +290,13 @@ def plot_values(
 
     norm: a colour scale shared with other maps (Matplotlib's Normalize); by default one of its own, logarithmic where
     values differ 50-fold. diverging: two colours that meet at 0. bar: whether a colour bar with `label` is drawn below.
+
+    mdp, ax, of: as for `plot_maze`. values: [S]. Returns the axes. Raises ValueError where there is not one a state.
+
+    >>> maze = spie.grid("S..\\n.#.")
+    >>> ax = spie.plot.values(maze, maze.representations().z, label="z")
+    >>> len(ax.figure.axes)  # the map and its colours
+    2
     """
     if np.shape(values) != (mdp.n_states,):
         raise ValueError(f"values have shape {list(np.shape(values))}, not {[mdp.n_states]}")
@@ -301,7 +315,15 @@ def plot_values(
 
 @matplotlib.rc_context(STYLE)
 def plot_path(mdp: MDP, states: NDArray[Any], *, ax: Axes | None = None, colour: str = DOOR) -> Axes:
-    """A path, a sequence of states, as a line through the maze that begins at a ring and ends at a dot."""
+    """A path, a sequence of states, as a line through the maze that begins at a ring and ends at a dot.
+
+    mdp, ax: as for `plot_maze`. states: their numbers. colour: of the line. Returns the axes.
+    Raises ValueError for states that are not there.
+
+    >>> ax = spie.plot.path(spie.grid("S..\\n.#."), [0, 1, 2])
+    >>> len(ax.figure.axes)
+    1
+    """
     states = np.asarray(states)
     if states.ndim != 1 or not len(states) or states.dtype.kind not in "iu" or not (states < mdp.n_states).all():
         raise ValueError(f"a path is a sequence of states, 0..{mdp.n_states - 1}")
