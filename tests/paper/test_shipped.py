@@ -299,6 +299,29 @@ def test_a_check_tells_other_bits_from_other_results(file, spie, monkeypatch, sh
     assert ("2 runs differ from what ships" in out) == (exit_code == 1)
 
 
+def test_what_traces_were_given_since_a_file_was_made_does_not_count_as_other_bits(file):
+    run, whole = runs(SEEDS)[3], json.loads(file.read_text())["content"]
+    made, entry = run.execute(), next(entry for entry in whole["runs"] if entry["id"] == run.id)
+    curve = np.zeros((SEEDS, 20), np.float32)
+    since = dataclasses.replace(made, reward_curve=curve)
+    assert shipped.Shipped(whole).confirm(run, since) == "the same bits"
+    assert shipped.Shipped(whole).confirm(run, dataclasses.replace(since, steps=since.steps + 1)) != "the same bits"
+    del entry["of"]  # as in older files, some of which were made with the curve and some without
+    assert shipped.Shipped(whole).confirm(run, since) == "the same bits"
+    entry["digest"] = shipped.digest(since)
+    assert shipped.Shipped(whole).confirm(run, since) == "the same bits"
+    assert shipped.Shipped(whole).confirm(run, made) == "within the intervals"
+    assert shipped.Shipped(whole).confirm(run, dataclasses.replace(since, reward_curve=curve + 1)) != "the same bits"
+
+
+def test_a_measure_that_is_another_today_is_not_compared(file):
+    run, whole = runs(SEEDS)[3], json.loads(file.read_text())["content"]
+    next(entry for entry in whole["runs"] if entry["id"] == run.id)["measure"] = "states seen"
+    assert shipped.Shipped(whole).confirm(run, run.execute()) == "the same bits"
+    other = dataclasses.replace(run.execute(), total_reward=np.full(SEEDS, 9.0))
+    assert shipped.Shipped(whole).confirm(run, other).startswith("other bits, and measured otherwise since")
+
+
 def test_a_check_needs_a_file(spie):
     assert spie("run", "quick", "--check") == (
         2, "", "spie: nothing ships of quick, so there is nothing to check; what ships: none\n"
