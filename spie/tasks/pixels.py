@@ -2,7 +2,8 @@
 
 A goal pays 1 and ends the episode, nothing else pays (DeepSea has its own, small costs). `info["state"]` is the true
 state, of `n_states`, for measuring what an agent has seen. Episodes are truncated so early that a uniform random walk
-reaches the goal of FourRooms .9 times in 30,000 steps and that of Cluster-hard .7 times in 40,000.
+reaches the goal of FourRooms .9 times in 30,000 steps and that of Cluster-hard .7 times in 40,000. With `noise` the
+picture holds more than the state (noise.py).
 """
 
 import dataclasses
@@ -26,6 +27,7 @@ from spie.tasks.base import ImageTask, Kind
 from spie.tasks.draw import draw
 from spie.tasks.grids import MAPS, find_map, grid
 from spie.tasks.mdp import MDP, MDPEnv
+from spie.tasks.noise import Disturbed, check_noise
 from spie.tasks.registry import PATTERNS, Entry, register_task
 
 SIDE = 20  # pixels, or more where a map has more cells
@@ -40,20 +42,23 @@ class PixelTask(ImageTask):
     mdp: MDP
     max_steps: int | None = None
     source: str = ""  # the name under which `spie.task` finds it; a map's name, text or file
+    noise: str = "none"  # what disturbs the picture: "patch" or "walker"
 
     def __post_init__(self) -> None:
+        check_noise(self.noise)
         if self.max_steps is not None and not (isinstance(self.max_steps, int) and self.max_steps >= 1):
             raise ValueError(f"{self.name}: max_steps is {self.max_steps}; give a whole number of 1 or more")
 
     @property
     def name(self) -> str:
-        return self.mdp.name
+        return self.mdp.name if self.noise == "none" else f"{self.mdp.name} with {self.noise}"
 
     @property
     def digest(self) -> str:
-        """Of the tables, of where each state is shown, and of the length of an episode."""
+        """Of the tables, of where each state is shown, of the length of an episode, and of the noise."""
         cells = None if self.mdp.cells is None else self.mdp.cells.tolist()
-        what = json.dumps(["pixels", self.mdp.digest, cells, self.mdp.shape, self.max_steps])
+        noise = [] if self.noise == "none" else [self.noise]
+        what = json.dumps(["pixels", self.mdp.digest, cells, self.mdp.shape, self.max_steps, *noise])
         return hashlib.sha256(what.encode()).hexdigest()[:24]
 
     @property
@@ -62,26 +67,26 @@ class PixelTask(ImageTask):
 
     @property
     def shape(self) -> tuple[int, int]:
-        height, width = images(self.mdp).shape[1:]
-        return height, width
+        return _disturbed(self.mdp, self.noise).shape
 
     @property
     def recipe(self) -> tuple[str, dict[str, Any]] | None:
-        return (self.source, {"max_steps": self.max_steps}) if self.source else None
+        noise = {} if self.noise == "none" else {"noise": self.noise}
+        return (self.source, {"max_steps": self.max_steps, **noise}) if self.source else None
 
     def make(self, n: int, seed: int | Sequence[int] = 0) -> "PixelsVectorEnv":
-        return PixelsVectorEnv(self.mdp, self.max_steps, vector.generators(seed, n))
+        return PixelsVectorEnv(self.mdp, self.max_steps, vector.generators(seed, n), self.noise)
 
     def env(self, render_mode: str | None = None, max_steps: int | None = None) -> "PixelsEnv":
         """A single one as a plain Gymnasium environment."""
-        return PixelsEnv(self.mdp, render_mode, max_steps or self.max_steps)
+        return PixelsEnv(self.mdp, render_mode, max_steps or self.max_steps, self.noise)
 
 
-def pixels(map: str | Path = "of-small", max_steps: int | None = None) -> PixelTask:
+def pixels(map: str | Path = "of-small", max_steps: int | None = None, noise: str = "none") -> PixelTask:
     """A map as images, by its name, its text or the file that holds it; a goal G in it pays 1 and ends the episode.
 
     max_steps: of an episode, by default 200 in four-rooms, 50 in cluster-hard and ten times the rows and columns of
-    any other map.
+    any other map. noise: "patch" or "walker" for a picture that holds more than the state.
     """
     _, text = find_map(map)
     if "G" not in text:  # nothing to find: episodes are for exploring alone
@@ -91,12 +96,12 @@ def pixels(map: str | Path = "of-small", max_steps: int | None = None) -> PixelT
         mdp = dataclasses.replace(mdp, reward=mdp.terminal[:, mdp.next].astype(np.float64))
     if max_steps is None:
         max_steps = CAPS.get(mdp.name, 10 * sum(mdp.shape or ()))
-    return PixelTask(mdp, max_steps, str(map))
+    return PixelTask(mdp, max_steps, str(map), noise)
 
 
-def pixel_sea(depth: int = 10, max_steps: int | None = None) -> PixelTask:
+def pixel_sea(depth: int = 10, max_steps: int | None = None, noise: str = "none") -> PixelTask:
     """DeepSea as images: a diver who must go right `depth` times; episodes end by themselves."""
-    return PixelTask(deep_sea(depth), max_steps, f"deep-sea-{depth}")
+    return PixelTask(deep_sea(depth), max_steps, f"deep-sea-{depth}", noise)
 
 
 def make_pixels(
@@ -159,39 +164,51 @@ def images(mdp: MDP) -> NDArray[np.uint8]:
     return np.pad(maps, [(0, 0), *margins], constant_values=WALL)
 
 
+def _disturbed(mdp: MDP, noise: str) -> Disturbed:
+    return Disturbed(noise, mdp, images(mdp), AGENT)
+
+
 class PixelsEnv(MDPEnv):
     """One task; the observation is the picture of the state, uint8 [20, 20]."""
 
-    def __init__(self, mdp: MDP, render_mode: str | None = None, max_steps: int | None = None) -> None:
+    def __init__(
+        self, mdp: MDP, render_mode: str | None = None, max_steps: int | None = None, noise: str = "none"
+    ) -> None:
         super().__init__(mdp, render_mode, max_steps)
-        self.images, self.n_states = images(mdp), mdp.n_states
-        self.observation_space = gym.spaces.Box(0, 255, self.images.shape[1:], np.uint8)
+        self.n_states, self._seen, self._walker = mdp.n_states, _disturbed(mdp, noise), 0
+        self.observation_space = gym.spaces.Box(0, 255, self._seen.shape, np.uint8)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         s, info = super().reset(seed=seed, options=options)
-        return self.images[s].copy(), info | {"state": s}
+        self._walker = self._seen.begin(self.np_random)
+        return self._picture(s), info | {"state": s}
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         s, reward, terminated, truncated, info = super().step(action)
-        return self.images[s].copy(), reward, terminated, truncated, info | {"state": s}
+        self._walker = self._seen.move(self._walker, self.np_random)
+        return self._picture(s), reward, terminated, truncated, info | {"state": s}
+
+    def _picture(self, s: int) -> NDArray[np.uint8]:
+        seen = self._seen.pictures(np.array([s]), np.array([self._walker]), [self.np_random])
+        return np.asarray(seen[0])
 
 
 class PixelsVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]]):
     """Many copies of one task, by table lookups: what Gymnasium's SyncVectorEnv makes of `PixelsEnv`, faster."""
 
-    def __init__(self, mdp: MDP, max_steps: int | None, rngs: list[np.random.Generator]) -> None:
+    def __init__(self, mdp: MDP, max_steps: int | None, rngs: list[np.random.Generator], noise: str = "none") -> None:
         self.mdp, self.max_steps, self._rngs = mdp, max_steps, rngs
-        self.n_states = mdp.n_states
-        self.images = images(mdp)
+        self.n_states, self._seen = mdp.n_states, _disturbed(mdp, noise)
         self.num_envs = n = len(rngs)
         self.metadata = {"autoreset_mode": gym.vector.AutoresetMode.DISABLED, "render_modes": ["rgb_array"]}
         self.render_mode = "rgb_array"
-        self.single_observation_space = gym.spaces.Box(0, 255, self.images.shape[1:], np.uint8)
+        self.single_observation_space = gym.spaces.Box(0, 255, self._seen.shape, np.uint8)
         self.observation_space = batch_space(self.single_observation_space, n)
         self.single_action_space = gym.spaces.Discrete(mdp.n_actions)
         self.action_space = batch_space(self.single_action_space, n)
         self._cumulative, self._starts = mdp.prob.cumsum(axis=2), mdp.start.cumsum()
-        self._states, self._steps = np.zeros((2, n), np.int64)
+        self._states, self._steps, self._walkers = np.zeros((3, n), np.int64)
+        self._pictures = np.zeros((n, *self._seen.shape), np.uint8)  # as they were last shown
         self._over = np.ones(n, np.bool_)
 
     def reset(
@@ -200,9 +217,12 @@ class PixelsVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64],
         mask = vector.reset_mask(self.num_envs, options)
         vector.reseed(self._rngs, seed, mask)
         which = np.flatnonzero(mask)
-        self._states[which] = _draw(self._starts, [self._rngs[i] for i in which])
+        rngs = [self._rngs[i] for i in which]
+        self._states[which] = _draw(self._starts, rngs)
         self._steps[which], self._over[which] = 0, False
-        return self.images[self._states], {"state": self._states.copy()}
+        self._walkers[which] = [self._seen.begin(rng) for rng in rngs]
+        self._pictures[which] = self._seen.pictures(self._states[which], self._walkers[which], rngs)
+        return self._pictures.copy(), {"state": self._states.copy()}
 
     def step(
         self, actions: NDArray[np.int64]
@@ -216,19 +236,24 @@ class PixelsVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64],
         truncated = ~terminated & (self._steps == self.max_steps)
         self._over = terminated | truncated
         rewards = self.mdp.reward[0, s, a, k]
-        return self.images[self._states], rewards, terminated, truncated, {"state": self._states.copy()}
+        self._walkers[:] = [self._seen.move(w, rng) for w, rng in zip(self._walkers, self._rngs, strict=True)]
+        self._pictures = self._seen.pictures(self._states, self._walkers, self._rngs)
+        return self._pictures.copy(), rewards, terminated, truncated, {"state": self._states.copy()}
 
     def render(self) -> tuple[NDArray[np.uint8], ...]:
         return tuple(draw(self.mdp, s) for s in self._states.tolist())
 
     def get_state(self) -> vector.State:
         """Everything that decides how the episodes go on."""
-        return {
+        state = {
             "states": self._states.copy(),
             "steps": self._steps.copy(),
             "over": self._over.copy(),
             "random": vector.save_generators(self._rngs),
         }
+        if self._seen.noise == "none":
+            return state
+        return state | {"walkers": self._walkers.copy(), "pictures": self._pictures.copy()}
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Go on from a state of `get_state`."""
@@ -237,6 +262,10 @@ class PixelsVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64],
             raise ValueError(f"{self.mdp.name}: the saved state is not of its {self.n_states} states; other run?")
         self._states, self._steps, self._over = (state[key].copy() for key in ("states", "steps", "over"))
         vector.load_generators(self._rngs, state["random"])
+        if self._seen.noise == "none":
+            self._pictures = self._seen.images[self._states]
+        else:
+            self._walkers, self._pictures = state["walkers"] % self.n_states, state["pictures"].copy()
 
 
 def _draw(cumulative: NDArray[np.float64], rngs: Sequence[np.random.Generator]) -> NDArray[np.int64]:

@@ -208,6 +208,7 @@ OPTIONS = [
     {"mmc": 0.0, "bonus_at": "sampling"}, {"bonus": "rnd", "bonus_at": "sampling"},
     {"bonus": "count", "bonus_at": "sampling"}, {"sf_start": "s_next"}, {"pf_reads": "target"},
     {"relu_features": True}, {"bonus_from": "start"}, {"bonus": "rnd", "value_heads": "two"},
+    {"n_step": 3}, {"bonus": "novelty", "n_step": 3},
 ]  # fmt: skip
 
 

@@ -203,3 +203,37 @@ def test_a_count_is_paid_in_the_same_way_on_request():
     for _ in learner.loop():
         pass
     assert learner.updates > 0
+
+
+@pytest.mark.slow
+def test_of_several_steps_each_is_paid_what_it_is_worth_now():
+    """Counts known, so the pay can be computed by hand: beta ((1 / sqrt(n) - mean) / deviation - 1), gamma apart."""
+    alike = {"scale": "standard", "offset": -1.0, "bonus_at": "sampling", "draws": 8, "n_step": 3}
+    settings = spie.agent("dqn-count", preset="small", learning_starts=80, **alike)
+    learner = build(settings, make_pixels("S.G", n=1), [4], 200)
+    for _ in learner.loop():
+        pass
+    batch, replay = learner._sampled(finished=True), learner.replays[0]
+    r, after, discount = learner.paid_ahead(batch)
+    scale, visits, ends = learner.scale, learner.visits[0], 0
+    deviation = np.sqrt(scale.square[0] - scale.mean[0] ** 2)
+    for i, slot in enumerate(batch.array("slots")[0].tolist()):
+        expected, k, over = 0.0, 0, False
+        while k < 3 and not over and replay.field("next", np.array(slot)) > 0:  # it is 0 where an episode was cut
+            at = replay.transitions_at(np.array([slot]))
+            bonus = (1 / np.sqrt(visits[at.state[0]]) - scale.mean[0]) / (deviation + 1e-8) - 1
+            expected += 0.99**k * (at.reward[0] + 0.01 * bonus)
+            slot, over, k = slot + int(replay.field("next", np.array(slot))), at.discount[0] == 0, k + 1
+        assert abs(r[0, i].item() - expected) < 1e-5
+        assert_array_equal(after[0, i, 0].numpy() * 255, at.frames[0, 1])
+        assert_allclose(discount[0, i], 0 if over else 0.99 ** (k - 1), rtol=1e-6)
+        ends += over
+    assert 0 < ends < settings.batch
+
+
+def test_a_bonus_of_the_network_can_be_summed_over_steps_only_as_it_was_collected():
+    settings = spie.DQN(bonus="sf-pf", preset="small", n_step=2, bonus_at="sampling")
+    with pytest.raises(ValueError, match="n_step above 1 needs bonus_at=collection"):
+        build(settings, make_pixels("S.G", n=1), [0], 10)
+    with pytest.raises(ValueError, match="n_step above 1 needs value_heads=one and psi=state"):
+        spie.DQN(preset="small", n_step=2, psi="state-action")

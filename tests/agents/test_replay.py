@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from spie.agents.dqn import replay as replay_module
+from spie.agents.dqn.batch import SeveralSteps
 from spie.agents.dqn.replay import SLOT, FrameReplay, monte_carlo
 
 SHAPE = (3, 2)
@@ -188,3 +190,26 @@ def test_it_is_ready_once_something_can_be_sampled_and_not_before():
                 replay.sample(4, rng, finished=True)
     assert (False, True) in heard
     assert (True, True) in heard
+
+
+def test_the_steps_that_follow_stop_where_an_episode_ends_or_has_no_more_yet():
+    """Two environments take turns; one episode ends by itself after 3 steps, the other is cut after 2."""
+    replay = FrameReplay(100, (1, 1), envs=2)
+    for t in range(3):
+        replay.add(0, np.full((1, 1), t, np.uint8), 0, 0.0, 10.0**t, terminal=t == 2)
+        if t < 2:
+            replay.add(1, np.full((1, 1), 100 + t, np.uint8), 0, 0.0, 5.0)
+    replay.end(0, np.full((1, 1), 3, np.uint8))
+    replay.end(1, np.full((1, 1), 102, np.uint8))
+    replay.add(1, np.full((1, 1), 200, np.uint8), 0, 0.0, 5.0)
+    first = np.array([0, 1, 2, 3, 4])  # frames 0, 100, 1, 101, 2
+    steps = replay.following(first, 3)
+    assert_array_equal(steps.counts, [[1, 1, 1], [1, 1, 0], [1, 1, 0], [1, 0, 0], [1, 0, 0]])
+    assert_array_equal(steps.after[:, 0, 0, 0], [3, 102, 3, 102, 3])
+    assert_array_equal(steps.ended, [True, False, True, False, True])
+    several = SeveralSteps([replay], [steps])
+    assert_array_equal(several.discounted(several.array("total"), 0.5), [[1 + 5 + 25, 7.5, 10 + 50, 5, 100]])
+    assert_array_equal(several.discount(0.5), [[0, 0.5, 0, 1, 0]])
+    one = replay.following(first, 1)
+    assert_array_equal(one.after[:, 0, 0, 0], replay.transitions_at(first).frames[:, 1, 0, 0])
+    assert_array_equal(one.ended, replay.transitions_at(first).discount == 0)

@@ -1,6 +1,7 @@
 """Image tasks: their pictures, their rules, and many copies at once against Gymnasium's own vector environment."""
 
 import dataclasses
+import functools
 
 import gymnasium as gym
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.testing import assert_array_equal
 
 import spie
 from spie.tasks.mdp import MDP
+from spie.tasks.noise import NOISES, STRIP, WALKER
 from spie.tasks.pixels import (
     AGENT,
     FREE,
@@ -139,10 +141,12 @@ def slippery():
     )
 
 
+@pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("mdp", [make_pixels("S.#\n..G").mdp, slippery()], ids=["plain", "slippery"])
-def test_many_copies_are_gymnasiums_vector_environment_step_for_step(mdp):
-    ours = PixelsVectorEnv(mdp, 9, generators(0, 3))
-    theirs = SyncVectorEnv([lambda: PixelsEnv(mdp, max_steps=9)] * 3, autoreset_mode=AutoresetMode.DISABLED)
+def test_many_copies_are_gymnasiums_vector_environment_step_for_step(mdp, noise):
+    ours = PixelsVectorEnv(mdp, 9, generators(0, 3), noise)
+    one = functools.partial(PixelsEnv, mdp, max_steps=9, noise=noise)
+    theirs = SyncVectorEnv([one] * 3, autoreset_mode=AutoresetMode.DISABLED)
     assert ours.metadata["autoreset_mode"] == theirs.metadata["autoreset_mode"]
     assert ours.observation_space == theirs.observation_space
     assert ours.action_space == theirs.action_space
@@ -164,6 +168,49 @@ def test_many_copies_are_gymnasiums_vector_environment_step_for_step(mdp):
     assert ends > 10
 
 
+def test_a_patch_stands_beside_the_map_and_is_new_at_every_step():
+    task = pixels("S.G", noise="patch")
+    env = task.make(1)
+    seen = [env.reset()[0], *(env.step([0])[0] for _ in range(3))]  # against the wall: the state stays
+    maps, strips = zip(*((frame[0, :, :-STRIP], frame[0, :, -STRIP:]) for frame in seen), strict=True)
+    assert task.shape == (20, 20 + STRIP)
+    assert all((frame == maps[0]).all() for frame in maps)
+    assert len({strip.tobytes() for strip in strips}) == 4
+    drawn = np.concatenate(strips).ravel()  # 320 uniform numbers of 0 ... 255: the mean has a deviation of 4.1
+    assert abs(drawn.mean() - 127.5) < 4 * 256 / np.sqrt(12 * drawn.size)
+
+
+def test_a_walker_goes_to_neighbouring_cells_under_the_agent_and_is_in_nobodys_way():
+    env, plain = (pixels("\n".join(["." * 10] * 10), 500, noise).make(1) for noise in ("walker", "none"))
+    env.reset(seed=3), plain.reset(seed=3)
+    last = None
+    moves = hidden = 0
+    for a in np.random.default_rng(0).integers(4, size=400):
+        undisturbed = plain.step([a])[0][0, ::2, ::2]
+        frame = env.step([a])[0][0, ::2, ::2]
+        where = np.argwhere(frame == WALKER)
+        assert len(where) <= 1
+        hidden += len(where) == 0  # under the agent
+        assert_array_equal(np.where(frame == WALKER, undisturbed, frame), undisturbed)
+        if last is not None and len(where):
+            distance = np.abs(where[0] - last).sum()
+            assert distance <= 1  # against a wall it stays
+            moves += distance
+        last = where[0] if len(where) else None
+    assert moves > 200
+    assert hidden < 40
+
+
+def test_noise_is_part_of_what_a_task_is():
+    tasks = [pixels("of-small", noise=noise) for noise in NOISES]
+    assert len({task.digest for task in tasks}) == 3
+    for task in tasks:
+        name, options = task.recipe
+        assert spie.task(name, kind="images", **options).digest == task.digest
+    with pytest.raises(ValueError, match='no noise of an image task "snow"'):
+        pixels("of-small", noise="snow")
+
+
 def play(env, actions):
     seen = []
     for a in actions:
@@ -174,9 +221,10 @@ def play(env, actions):
     return seen
 
 
-def test_a_restored_environment_goes_on_as_the_saved_one():
+@pytest.mark.parametrize("noise", NOISES)
+def test_a_restored_environment_goes_on_as_the_saved_one(noise):
     actions = np.random.default_rng(0).integers(4, size=(60, 4))
-    env, other = (PixelsVectorEnv(slippery(), 9, generators(seed, 4)) for seed in (0, 1))
+    env, other = (PixelsVectorEnv(slippery(), 9, generators(seed, 4), noise) for seed in (0, 1))
     env.reset()
     play(env, actions[:10])
     state = env.get_state()

@@ -87,14 +87,18 @@ class Learner(Paying):
             seen = self.transition(a, phi_target, phi_next, s_next[:, :, -1], batch.array("state"), novelty)
         if seen is not None and cfg.bonus_at == "sampling":
             r = self.paid_now(batch, seen)
+        ahead = discount
+        if cfg.n_step > 1:
+            r, after, ahead = self.paid_ahead(batch)
+            q_next, u_next = self._seen_after(after)
         if u is not None and u_next is not None:  # shaped: values are those without potential less U(s)
-            r, value = losses.shaped(r, u, u_next, cfg.gamma, discount), value - u
+            r, value = losses.shaped(r, u, u_next, cfg.gamma, ahead), value - u
 
         # theta: one pass over s, and one over s' without gradient, for the PF head alone
         with self.precision():
             phi = online.phi(s)
             q = online.values(phi).gather(2, a[:, :, None, None].expand(-1, -1, 1, q_next.shape[-1])).squeeze(2)
-            found = {"q": self._q_loss(q, q_next, (r, value), batch)}
+            found = {"q": self._q_loss(q, q_next, (r, value, ahead), batch)}
             best = self.preferred(q_next).argmax(dim=-1)
             found |= self._head_losses(s_next, phi, a, (phi_target, phi_next), best, discount)
             if online.decoder is not None:
@@ -110,9 +114,20 @@ class Learner(Paying):
             self._learn_bonus(seen)
         self._report(found, loss, q[..., 0])
 
-    def _q_loss(self, q: Tensor, q_next: Tensor, paid: tuple[Tensor, Tensor], batch: UpdateBatch) -> Tensor:
-        """Eq. 17, of values q [L, B, heads] and q_next [L, B, A, heads] of theta^-; paid: by the step, and after."""
-        cfg, discount, (r, value) = self.settings, batch["discount"], paid
+    def _seen_after(self, after: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The values of theta^- in states [L, B, stack, H, W] some steps on, and U where there is a potential."""
+        with torch.no_grad(), self.precision():
+            q = self.target.values(self.target.phi(after))
+        if self.outlook is None or not self.settings.potential:
+            return q, None
+        return q, self.outlook.potential(self.outlook.of(after[:, :, -1]))
+
+    def _q_loss(self, q: Tensor, q_next: Tensor, paid: tuple[Tensor, Tensor, Tensor], batch: UpdateBatch) -> Tensor:
+        """Eq. 17, of values q [L, B, heads] and q_next [L, B, A, heads] of theta^-.
+
+        paid: by the step, by all that follow, and the discount of q_next over gamma.
+        """
+        cfg, (r, value, discount) = self.settings, paid
         huber = cfg.loss == "huber"
         if q.shape[-1] == 1:
             delta_td = losses.td_error(q[..., 0], r, q_next[..., 0], cfg.gamma, discount)

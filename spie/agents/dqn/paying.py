@@ -27,6 +27,9 @@ class Paying:
         self.settings, self.target, self.device = settings, parts.target, parts.device
         self.bonus, self.scale, self.outlook = parts.bonus, parts.scale, parts.outlook
         self.uses = frozenset(() if self.bonus is None else self.bonus.uses)
+        if settings.n_step > 1 and settings.bonus_at == "sampling" and self.uses & OF_TARGET:
+            needs = "n_step above 1 needs bonus_at=collection"
+            raise ValueError(f"DQN: with bonus {settings.bonus}, which the network computes, {needs}")
         self.bonus_learns = self.bonus is not None and type(self.bonus).learn is not DeepBonus.learn
 
     def precision(self) -> AbstractContextManager[Any]:
@@ -162,3 +165,22 @@ class Paying:
         if self.settings.draws > 1:
             batch.set_bonus(bonus)
         return torch.from_numpy(self.pay(batch.array("reward"), bonus)).to(self.device)
+
+    def paid_ahead(self, batch: UpdateBatch) -> tuple[Tensor, Tensor, Tensor]:
+        """Of n steps from each transition on: what they pay [L, B], the state after them, and its discount [L, B]."""
+        cfg, steps = self.settings, batch.following(self.settings.n_step)
+        paid = steps.array("total")
+        if self.bonus is not None and cfg.bonus_at == "sampling":
+            lanes, flat = paid.shape[0], (paid.shape[0], -1)
+            states, frames = steps.array("state").reshape(flat), None
+            if self.outlook is not None or "frame_next" in self.uses:
+                frames = self.images(steps.entered().reshape(lanes, -1, *steps.after.shape[-2:]))
+            novelty = None
+            if self.outlook is not None and "novelty_next" in self.uses and frames is not None:
+                novelty = self.outlook.novelty(self.outlook.of(frames))
+            action = torch.from_numpy(steps.array("action").reshape(flat)).to(self.device)
+            bonus = self.bonus.compute(self.transition(action, None, None, frames, states, novelty))
+            paid = self.pay(steps.array("reward").reshape(flat), bonus).reshape(paid.shape)
+        arrays = steps.discounted(paid, cfg.gamma), steps.discount(cfg.gamma)
+        r, discount = (torch.from_numpy(array).to(self.device) for array in arrays)
+        return r, self.images(steps.after), discount

@@ -56,6 +56,16 @@ class SampledBatch:
 
 
 @dataclass
+class FollowingSteps:
+    """Up to n steps from each of B transitions on, of one lane: fewer where the episode ends or has no more yet."""
+
+    slots: NDArray[np.int64]  # [B, n] where each step begins
+    counts: NDArray[np.bool_]  # [B, n] whether there is such a step
+    after: NDArray[np.uint8]  # [B, stack, H, W] the state after the last of them
+    ended: NDArray[np.bool_]  # [B] whether that step ended the episode
+
+
+@dataclass
 class _Episode:
     """An episode under way: its slots, and what was paid in them."""
 
@@ -251,6 +261,27 @@ class FrameReplay:
             1 - rows["terminal"].astype(np.float32),
             slots,
         )
+
+    def following(self, slots: NDArray[np.int64], n: int) -> FollowingSteps:
+        """What was done from these slots [B] on."""
+        chain, counts = np.empty((len(slots), n), np.int64), np.ones((len(slots), n), np.bool_)
+        under_way = np.ones(len(slots), np.bool_)
+        for k in range(n):
+            rows = self._slots[slots % self.capacity]
+            counts[:, k] = under_way & (rows["next"] > 0)
+            chain[:, k], under_way = slots, counts[:, k] & ~rows["terminal"]
+            slots = np.where(counts[:, k], slots + rows["next"], slots)
+        last = chain[np.arange(len(chain)), counts.sum(axis=1) - 1]
+        over = self._slots["terminal"][last % self.capacity]
+        return FollowingSteps(chain, counts, self.gather(self._history(slots)), over)
+
+    def entered(self, slots: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """The frames [..., H, W] that the steps which begin in some slots led to."""
+        return self.gather(slots + self._slots["next"][slots % self.capacity])
+
+    def field(self, name: str, slots: NDArray[np.int64]) -> NDArray[Any]:
+        """A field of any slots."""
+        return np.asarray(self._slots[name][slots % self.capacity])
 
     # -- checkpoints
 

@@ -182,6 +182,7 @@ class DQNSettings:
     potential: bool = _PRESET  # pay gamma U(s') - U(s) as well: the value of what was paid, looked ahead (outlook.py)
     potential_gamma: float = 0.95  # g, the discount of U
     novelty_features: int = 256  # D: random features of a frame, for novelty and potential
+    n_step: int = 1  # steps whose pay a TD error adds up before it looks at a value
     draws: int = _PRESET  # transitions drawn for each that is learned from: one of them, by the square of its bonus
     network: Literal["paper", "nature", "small", "minatar"] = _PRESET
     stack: int = _PRESET  # frames that make a state
@@ -253,6 +254,8 @@ class DQNSettings:
             raise ValueError("DQN: value_heads=two needs a bonus, mmc=0 and bonus_at=collection")
         if self.value_heads == "two" and self.potential:
             raise ValueError("DQN: potential needs value_heads=one")
+        if self.n_step != 1 and (self.value_heads == "two" or self.psi == "state-action"):
+            raise ValueError("DQN: n_step above 1 needs value_heads=one and psi=state")
         if not isinstance(self.device, str):
             raise ValueError(f"DQN: device must be auto, cpu or cuda, not {told(self.device)}")
 
@@ -261,7 +264,14 @@ class DQNSettings:
             value = getattr(self, field.name)
             if field.type is float and not is_number(value):
                 raise ValueError(f"DQN: {field.name} must be a number, not {told(value)}")
-        most = {"stack": 256, "envs": 4096, "batch": 1_000_000, "novelty_features": 16_384, "draws": 1024}
+        most = {
+            "stack": 256,
+            "envs": 4096,
+            "batch": 1_000_000,
+            "novelty_features": 16_384,
+            "draws": 1024,
+            "n_step": 1000,
+        }
         for name in (*most, "train_every", "target_every", "replay", "epsilon_frames"):
             check_whole(f"DQN: {name}", getattr(self, name), 1, most.get(name, 2**62))
         check_whole("DQN: learning_starts", self.learning_starts, 0, 2**62)
