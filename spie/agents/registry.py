@@ -40,6 +40,9 @@ def _add_own() -> None:
             register_agent(name, make, **settings)
 
 
+# An agent whose form depends on the task: by its name and the kind of task, the name of the other form.
+FORMS = {("spie", "images"): "dqn-sp-novelty"}
+
 AGENTS: Registry[AgentEntry] = Registry("agent", _add_own)
 
 
@@ -61,14 +64,14 @@ def agent(name: str, task: Any = None, **settings: Any) -> Any:
     """The agent known as `name` with further settings: `spie.agent("sarsa-srr", beta=10)`.
 
     task: on which it is to run; settings that are left out are then those that suit it, and an agent that does not run
-    on such a task is refused at once.
+    on such a task is refused at once. "spie" is a planner on tables and novelty looked ahead to on images.
 
     Raises ValueError for names and settings that are not there.
 
     >>> spie.agent("sarsa-srr", beta=10.0) == spie.Sarsa(reward="sr-r", beta=10.0)
     True
     """
-    entry = AGENTS.get(name)
+    entry = AGENTS.get(name if task is None else FORMS.get((name, task.kind), name))
     known = [field.name for field in dataclasses.fields(entry.make)]
     for setting in settings:
         if setting not in known:
@@ -83,4 +86,4 @@ def agent(name: str, task: Any = None, **settings: Any) -> Any:
 
 def names(kind: str | None = None) -> list[str]:
     """The names of agents, of all or of those that run on tasks of one kind."""
-    return [name for name, entry in AGENTS.items() if kind in (None, entry.make.kind)]
+    return [name for name, entry in AGENTS.items() if kind in (None, entry.make.kind) or (name, kind) in FORMS]

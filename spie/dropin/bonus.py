@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spie.dropin.episodes import Episodic, Product
-from spie.dropin.known import ETD, Watched, reward_and_learners
+from spie.dropin.known import ETD, Watched, reward_and_learners, usual_form
 from spie.dropin.learners import BonusLearner, FeatureLearner
 from spie.dropin.scale import Account, AutoBeta
 from spie.dropin.settings import SINCE_0_1, Beta, Ends, Settings
@@ -393,6 +393,7 @@ class WithBonus:
         normalize: bool = False,
     ) -> None:
         super().__init__(self._accepted(env))  # type: ignore[call-arg]  # of the wrapper that comes next
+        reward = usual_form(reward, *self._spaces()[:2], features)
         of_learning = (eta, gamma_sr, eta_pr, gamma_pr)
         of_ends: Any = (ends, gamma, episodic, times)
         settings = Settings(reward, beta, *of_learning, replace, normalise or normalize, anneal, reward_scale, *of_ends)

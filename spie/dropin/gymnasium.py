@@ -31,7 +31,7 @@ class IntrinsicReward(WithBonus, gym.Wrapper[Any, Any, Any, Any]):
         where observations and actions can be counted, "teacher": a planner that learns from the same steps pays each
         by its bounded advantage, between -2 and 0. That REPLACES the environment's reward, which the planner has in
         its values and info["extrinsic_reward"] still tells; info["reward_replaced_by"] says so. "spie" is the best we
-        have, which is the teacher.
+        have: the teacher, and sp-novelty where something cannot be counted.
     beta: its scale; "auto" sets it against the environment's own reward: the bonus is then, in root mean square, as
         large as the largest average of |r| over 100 steps so far (.01 while every reward was 0, or `reward_scale`),
         final after 1,000 steps with a reward other than 0. info["beta"] tells it.

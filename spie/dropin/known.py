@@ -58,6 +58,12 @@ class Watched:
         return reader(self.env, self.space, self.features, *(() if most is None else (most,)))
 
 
+def usual_form(reward: str, space: gym.Space[Any], actions: gym.Space[Any], features: Any = None) -> str:
+    """What a name stands for: "spie" is the teacher where observations and actions can be counted, else sp-novelty."""
+    counted = features is None and numbering(space) is not None and isinstance(actions, gym.spaces.Discrete)
+    return "sp-novelty" if reward == "spie" and not counted else reward
+
+
 def reward_and_learners(watched: Watched, settings: Settings, beta: Callable[[], float]) -> tuple[Reward, Learners]:
     """The reward that the settings name, and for each copy of the environment what learns for it.
 

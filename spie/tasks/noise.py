@@ -1,6 +1,6 @@
 """What disturbs a picture and says nothing about the state: pixels at random, or a second figure that walks about.
 
-patch    a strip beside the map, four pixels wide, is drawn anew at every step
+patch    a strip beside the map, four pixels wide, is drawn again at every step
 walker   a figure begins anywhere and goes to a neighbouring cell at random at every step; the agent is drawn above
          it, and neither is in the other's way
 """

@@ -11,6 +11,7 @@ import pytest
 import spie
 from reference_planner import Mind, reference_planner
 from spie import Keep, Planner, Session
+from spie.agents.registry import names
 from spie.trace import part_sizes
 
 ROOMS = """
@@ -188,7 +189,11 @@ def test_what_a_run_cannot_do_is_refused_in_one_line(options, said):
         Planner().run(spie.riverswim(), 10, 2, **options)
 
 
-def test_spie_is_a_planner_on_tables_and_is_refused_elsewhere():
+def test_spie_has_a_form_for_every_kind_of_task():
     assert isinstance(spie.agent("spie", spie.riverswim()), Planner)
+    rooms = spie.task("four-rooms", kind="images")
+    assert spie.agent("spie", rooms, beta=0.5) == spie.agent("dqn-sp-novelty", rooms, beta=0.5)
+    for kind in ("table", "images"):
+        assert "spie" in names(kind)
     with pytest.raises(ValueError, match="spie does not run on mountain-car; agents that do: linear-q"):
         spie.agent("spie", spie.task("mountain-car"))

@@ -103,8 +103,17 @@ def test_plain_q_learning_on_the_pay_alone_solves_the_frozen_lake():
 
 
 def test_what_cannot_be_counted_is_refused_in_one_line():
-    with pytest.raises(ValueError, match='"spie" needs observations and actions that can be counted'):
-        spie.IntrinsicReward(gym.make("MountainCar-v0"), "spie")
+    with pytest.raises(ValueError, match='"teacher" needs observations and actions that can be counted'):
+        spie.IntrinsicReward(gym.make("MountainCar-v0"), "teacher")
+
+
+@pytest.mark.slow
+def test_spie_is_the_teacher_where_things_can_be_counted_and_sp_novelty_elsewhere():
+    lake, car = gym.make("FrozenLake-v1"), gym.make("MountainCar-v0")
+    assert spie.IntrinsicReward(lake, "spie").bonus.reward.name == "teacher"
+    on_car = spie.IntrinsicReward(car, "spie", beta=0.1).bonus
+    assert on_car.reward.name == "sp-novelty"
+    assert on_car.settings == spie.IntrinsicReward(car, "sp-novelty", beta=0.1).bonus.settings
 
 
 @pytest.mark.slow

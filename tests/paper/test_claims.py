@@ -254,7 +254,8 @@ def test_every_claim_on_our_tasks_is_judged_where_the_seeds_suffice(tiny, monkey
         claim = judgement.claim
         assert judgement.verdict in VERDICTS
         assert "\n" not in judgement.figure + judgement.reason
-        if (claim.measure or claim.same_as) and not claim.id.startswith("atari"):
+        takes_hours = claim.id.startswith(("atari", "spie-pixels"))  # judged on made-up results, each in its own test
+        if (claim.measure or claim.same_as) and not takes_hours:
             assert judgement.verdict not in ("not run", "not run at the paper's budget"), claim.id
             labels = [part.label for part in judgement.parts]
             assert len(set(labels)) == len(labels), claim.id
