@@ -14,6 +14,7 @@ from spie.agents.dqn.networks import Network, NetworkOptions, architecture
 from spie.agents.dqn.optimisers import Adam, RMSprop
 from spie.agents.dqn.outlook import FrozenFeatures, LaneMatrices, Outlook
 from spie.agents.dqn.parts import Parts
+from spie.agents.dqn.products import check_onednn
 from spie.agents.dqn.replay import FrameReplay
 from spie.agents.dqn.settings import DQNSettings
 from spie.tasks import vector
@@ -40,6 +41,8 @@ def build(
         raise ValueError("replay_on_disk needs a folder: give session=spie.Session(folder=...), or leave it off")
     if settings.precision == "bf16" and device == "cpu":
         check_bf16()
+    if settings.products == "onednn":
+        check_onednn(device, settings.precision)
     words = [np.random.SeedSequence(seed).generate_state(3, np.uint64) >> np.uint64(1) for seed in seeds]
     surroundings = Surroundings(settings, shape, [int(word[2]) for word in words], device, tiled=True)
     bonus = make_bonus(surroundings)
@@ -81,7 +84,11 @@ def _network(
     settings: DQNSettings, env: Any, shape: tuple[int, int], heads: Sequence[str], words: Sequence[Any]
 ) -> Network:
     options = NetworkOptions(
-        settings.relu_features, settings.deconv_relu, settings.value_heads == "two", vector.planes(env)
+        settings.relu_features,
+        settings.deconv_relu,
+        settings.value_heads == "two",
+        vector.planes(env),
+        settings.products == "onednn",
     )
     return Network(
         (settings.stack, *shape),

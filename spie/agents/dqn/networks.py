@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from spie.agents.dqn import products
 from spie.errors import unknown
 
 Generators = Sequence[torch.Generator]  # one per lane, so that a lane's first weights do not depend on its company
@@ -67,10 +68,11 @@ class Linear(nn.Module):
         super().__init__()
         self.weight = _uniform((n_in, n_out), n_in, generators)  # the other way round, its gradient would be copied
         self.bias = _uniform((n_out,), n_in, generators)
+        self.onednn = False  # also where that gives other last bits
 
     def forward(self, x: Tensor, relu: bool = False) -> Tensor:
         if len(self.weight) == 1:  # squeeze, not [0]: its gradient is a view
-            y = torch.addmm(self.bias.squeeze(0), x.squeeze(0), self.weight.squeeze(0))
+            y = products.linear(x.squeeze(0), self.weight.squeeze(0), self.bias.squeeze(0), self.onednn)
             return _activated(y, relu).unsqueeze(0)
         return _activated(torch.baddbmm(self.bias.unsqueeze(1), x, self.weight), relu)
 
@@ -293,6 +295,7 @@ class NetworkOptions:
     deconv_relu: bool = False  # a ReLU between every two deconvolutions
     bonus_values: bool = False  # a second head of values, of the bonuses alone
     planes: int = 1  # that a frame is made of, one below the other
+    onednn: bool = False  # products by oneDNN (products.py)
 
 
 class Network(nn.Module):
@@ -320,6 +323,9 @@ class Network(nn.Module):
         self.xi = Head(a, 0, generators, self.relu) if "xi" in heads else None
         self.decoder = Decoder(self.encoder, a, actions, generators, options.deconv_relu) if decoder else None
         self.q_bonus = Linear(a.features, actions, generators) if options.bonus_values else None
+        for layer in self.modules():
+            if isinstance(layer, Linear):
+                layer.onednn = options.onednn
 
     def phi(self, stacks: Tensor) -> Tensor:
         """Stacks of frames in 0 ... 1 [L, B, stack, H, W] to features of unit length [L, B, D]."""

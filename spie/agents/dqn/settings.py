@@ -208,6 +208,7 @@ class DQNSettings:
     w_pf: float = _PRESET
     w_recon: float = _PRESET
     precision: Literal["fp32", "bf16"] = "fp32"
+    products: Literal["torch", "onednn"] = "torch"  # who multiplies by a layer's weights; other last bits (products.py)
     device: str = "auto"  # cuda where there is one, else cpu
 
     def __post_init__(self) -> None:
@@ -240,6 +241,7 @@ class DQNSettings:
             "optimiser": ("rmsprop", "adam"),
             "target": ("periodic", "polyak"),
             "precision": ("fp32", "bf16"),
+            "products": ("torch", "onednn"),
             "reconstruction": (False, True),
             "relu_features": (False, True),
             "deconv_relu": (False, True),
