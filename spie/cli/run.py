@@ -255,12 +255,13 @@ def _progress(runs: "list[Run]", store: "Store", console: "Console") -> "Iterato
     """
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from spie.engine.specialise import watching
     from spie.paper.contenders import label_of
 
     seconds = {r.id: max(r.seconds, 1e-3) for r in runs if r.id not in store}  # of those that have to be run
     shares = dict.fromkeys(seconds, 0.0)
     began, total = time.monotonic(), sum(seconds.values())
-    columns = (TextColumn("  {task.description}"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
+    columns = (TextColumn("  {task.description}", markup=False), BarColumn(), TextColumn("{task.percentage:.0f} %"))
     terminal = console.is_terminal
     with Progress(
         *columns,
@@ -284,7 +285,16 @@ def _progress(runs: "list[Run]", store: "Store", console: "Console") -> "Iterato
                 left = duration((time.monotonic() - began) * (total - done) / done)
                 console.print(f"  {who}, about {left} left", highlight=False)
 
-        yield report
+        def compiling(what: str) -> None:
+            said = f"compiling for {what}"
+            if not terminal and said not in compiled:
+                console.print(f"  {said}, once: kernels are kept", highlight=False, markup=False)
+            compiled.add(said)
+            progress.update(bar, description=said)
+
+        compiled: set[str] = set()
+        with watching(compiling):
+            yield report
 
 
 def _plan(runs: "list[Run]", store: "Store") -> str:

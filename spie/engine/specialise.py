@@ -264,6 +264,26 @@ def _one_at_a_time(path: str | Path) -> Iterator[None]:
             os.close(descriptor)
 
 
+_WATCHING: list[Callable[[str], None]] = []
+
+
+@contextmanager
+def watching(tell: Callable[[str], None]) -> Iterator[None]:
+    """Within, tell what a kernel is for, such as 'reward "sr-r"', before it is compiled; one found on disk is not."""
+    _WATCHING.append(tell)
+    try:
+        yield
+    finally:
+        _WATCHING.remove(tell)
+
+
+def _tell_of(path: Path, what: str) -> None:
+    """Tell those who watch, unless Numba has left what it compiled beside the kernel's text."""
+    if _WATCHING and not any((path.parent / "__pycache__").glob(f"{path.stem}.*.nbi")):
+        for tell in _WATCHING:
+            tell(what)
+
+
 _UNDER_WAY: list[str] = []  # what compiled code is called for at this moment, once for each thread
 
 
@@ -301,7 +321,9 @@ def _with_clear_errors(
         try:
             if not compiled.overloads:
                 # Compile it, or load what another process has compiled
-                with _one_at_a_time(compiled.py_func.__code__.co_filename), _no_garbage_collection():
+                file = compiled.py_func.__code__.co_filename
+                with _one_at_a_time(file), _no_garbage_collection():
+                    _tell_of(Path(file), what)
                     compiled.compile(tuple(map(compiled.typeof_pyval, args)))
             return compiled(*args)
         except (NumbaError, UnsupportedBytecodeError, AttributeError) as error:

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from spie.agents.base import Session
 from spie.engine.lanes import check_memory, machine_memory
 from spie.errors import unknown
+from spie.runs.ahead import CompiledAhead
 from spie.runs.mirror import KeptFolders, Mirror
 from spie.runs.processes import in_processes, portable
 from spie.runs.run import Run, save
@@ -137,8 +138,10 @@ def _timed(run: Run, session: Session) -> Outcome:
 
 
 def _serial(runs: Sequence[Run], store: Store, progress: Progress) -> Finished:
-    for run in runs:
-        yield run, _timed(run, Session(None, _folder(store, run), functools.partial(progress, run)))
+    with CompiledAhead(runs) as ahead:
+        for run in runs:
+            ahead.begins(run)
+            yield run, _timed(run, Session(None, _folder(store, run), functools.partial(progress, run)))
 
 
 # In processes of this machine

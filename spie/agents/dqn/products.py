@@ -1,8 +1,8 @@
 """Products of a layer's weights with a batch, by torch or by oneDNN.
 
-Torch leaves float32 products to MKL, which on an AMD processor stays with vectors of 256 bits and half the rate; oneDNN,
-which computes the convolutions anyway, uses all 512. It sums in another order, so the last bits differ, except in the
-gradient of the weights: there both sum over the batch, from its first state to its last.
+Torch leaves float32 products to MKL, which on an AMD processor stays with vectors of 256 bits and half the rate;
+oneDNN, which computes the convolutions anyway, uses all 512. It sums in another order, so the last bits differ, except
+in the gradient of the weights: there both sum over the batch, from its first state to its last.
 """
 
 import functools
