@@ -288,7 +288,11 @@ def _connect(ray: Any, address: str | None) -> None:
         os.environ.pop("RAY_AUTH_MODE", None)  # then Ray's default for clusters like this one: by token
         ray._private.ray_constants.ENABLE_RAY_CLUSTER = False  # read from the environment when Ray was imported
         ray._raylet.AuthenticationTokenLoader.instance().reset_cache()  # which may hold a token of the user's
-        ray.init("local", _node_ip_address="127.0.0.1", **quiet | {"include_dashboard": False})
+        try:
+            ray.init("local", _node_ip_address="127.0.0.1", **quiet | {"include_dashboard": False})
+        except Exception as error:  # Ray has no kind of its own for a node that did not start in time
+            why = str(error).partition(". ")[0]
+            raise OSError(f"Ray did not start on this machine ({why}); try again, or take --on processes") from error
         return
     try:
         if address != "auto":

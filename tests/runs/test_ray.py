@@ -70,6 +70,15 @@ def test_ray_that_we_start_has_a_token_of_its_own_and_no_dashboard(monkeypatch):
     assert "RAY_AUTH_MODE" not in os.environ
 
 
+def test_ray_that_does_not_start_is_one_clear_line(monkeypatch):
+    ray = mock.MagicMock()
+    ray.init.side_effect = Exception("The current node timed out during startup. This could happen because of much.")
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "")
+    said = r"^Ray did not start on this machine \(The current node timed out during startup\); try again, or take --on"
+    with pytest.raises(OSError, match=said):
+        backends._connect(ray, None)
+
+
 def test_without_ray_the_way_to_get_it_is_named(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "ray", None)
     a_run = Run("", "", spie.Sarsa(reward="none"), spie.riverswim(), 5, 1)
