@@ -42,6 +42,7 @@ from spie.tasks.base import Kind, check_kind
 from spie.tasks.registry import task as known_task
 from spie.trace import Trace, curve_of_episodes
 
+FEW_SEEDS = 5  # from here on a verdict stands alone: of three values a bootstrap knows little more than their range
 FRAMES = 500_000  # of a game of MinAtar; others have their share of it
 
 
@@ -257,8 +258,11 @@ def verdict(ours: NDArray[np.float64], theirs: NDArray[np.float64], random: NDAr
         return shown, "one seed decides nothing"
     if min(stats.difference(x, random)[1] for x in (ours, theirs)) <= 0:
         return shown, "not clearly above a random player"
-    words = {"holds": "equal", "fails": "not equal", "undecided": "undecided: the interval crosses .8 or 1.25"}
-    return shown, words[found.outcome]
+    if found.outcome == "undecided":
+        return shown, "undecided: the interval crosses .8 or 1.25"
+    n = min(len(ours), len(theirs))
+    few = f" by {n} seeds, whose interval is too narrow" * (n < FEW_SEEDS)
+    return shown, {"holds": "equal", "fails": "not equal"}[found.outcome] + few
 
 
 # The page

@@ -43,9 +43,10 @@ def test_the_last_tenth_counts():
 @pytest.mark.parametrize(
     ("ours", "theirs", "so"),
     [
-        ([10.0, 10.2, 9.9], [10.0, 10.1, 9.8], "equal"),
-        ([5.0, 5.1, 5.2], [10.0, 10.1, 9.8], "not equal"),
-        ([5.0, 15.0, 10.0], [9.0, 10.0, 11.0], "undecided: the interval crosses .8 or 1.25"),
+        ([10.0, 10.2, 9.9, 10, 10], [10.0, 10.1, 9.8, 10, 10], "equal"),
+        ([10.0, 10.2, 9.9], [10.0, 10.1, 9.8, 10, 10], "equal by 3 seeds, whose interval is too narrow"),
+        ([5.0, 5.1, 5.2, 5, 5], [10.0, 10.1, 9.8, 10, 10], "not equal"),
+        ([5.0, 15.0, 10.0, 5, 15], [9.0, 10.0, 11.0, 10, 10], "undecided: the interval crosses .8 or 1.25"),
         ([1.0, 1.2, 0.8], [1.0, 1.1, 0.9], "not clearly above a random player"),
         ([10.0], [10.0], "one seed decides nothing"),
     ],
@@ -82,7 +83,7 @@ def test_what_ships_of_it_may_be_unfinished_and_have_unlike_many_seeds(tmp_path)
         says, _, table = experiment.section(experiment, Results(store))
     assert [row.values[-1] for row in table.rows] == [3, 2, 2, 1, 1, 1, 1]  # seeds: of four-rooms, then of the others
     assert says.lines[0].startswith("four-rooms: 1.0")
-    assert says.lines[0].endswith("], equal.")
+    assert says.lines[0].endswith("], equal by 2 seeds, whose interval is too narrow.")
     assert says.lines[1:] == [f"{env}: unfinished." for env in list(parity.GAMES)[1:]]
 
 
