@@ -57,7 +57,7 @@ class Game(NamedTuple):
 
 
 GAMES = {
-    # Without a bonus an agent must meet the goal by chance before it can learn: with 200 steps an episode, and as few
+    # Without a bonus an agent must meet the goal by chance before it can learn: in episodes of 200 steps, with as few
     # random actions as elsewhere, neither agent ever learned.
     "four-rooms": Game(0.12, 5, "small", {"epsilon_fraction": 0.5}, {"max_steps": 500}),
     "minatar/breakout": Game(),
