@@ -71,15 +71,15 @@ def check_memory(n_bytes: float, what: str, cure: str) -> None:
         raise ValueError(f"{what} would need {n_bytes / 1e9:,.1f} GB and this machine has {have / 1e9:,.1f} GB; {cure}")
 
 
-def aligned_zeros(*shape: int) -> NDArray[np.float64]:
-    """Zeros on a 64-byte boundary, so that 8 entries of a padded row lie in one cache line.
+def aligned_zeros(*shape: int, dtype: Any = np.float64) -> NDArray[Any]:
+    """Zeros on a 64-byte boundary, so that 8 entries of a padded row, or 16 of float32, lie in one cache line.
 
     The system hands out the pages as they are touched: a large matrix costs what is used of it.
     """
-    n = int(np.prod(shape))
-    raw = np.zeros(n + 8)
-    first = -(raw.ctypes.data // 8) % 8
-    return raw[first : first + n].reshape(shape)
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    raw = np.zeros(size + 64, np.uint8)
+    first = -raw.ctypes.data % 64
+    return raw[first : first + size].view(dtype).reshape(shape)
 
 
 def run_chunks(

@@ -54,6 +54,23 @@ def test_engine_equals_the_reference_on_a_task_whose_state_is_not_what_is_seen()
 
 
 @pytest.mark.slow
+def test_float32_learns_what_float64_learns_along_one_path():
+    """All actions at random, so the path is the same. A step rounds D products, and 1 / (1 - gamma) of them count."""
+    keep = spie.Keep(matrices=("Q", "Psi", "Xi"))
+    double, single = (
+        spie.LinearQ(epsilon=1.0, precision=precision).run(spie.task("mountain-car"), 3000, 1, episodes=1, keep=keep)
+        for precision in ("float64", "float32")
+    )
+    assert double.episode_steps.tolist() == single.episode_steps.tolist()
+    bound = 128 * 2.0**-24 / (1 - 0.95)
+    for name in ("Psi", "Xi", "Q"):
+        exact, found = getattr(double, name), getattr(single, name)
+        size = np.abs(exact).max()
+        assert 0 < np.abs(found - exact).max() < (bound if name != "Q" else bound / (1 - 0.99)) * size
+    np.testing.assert_allclose(single.episode_bonuses, double.episode_bonuses, rtol=bound)
+
+
+@pytest.mark.slow
 def test_a_lane_is_the_same_alone_in_company_and_on_any_number_of_threads():
     settings = [LinearQ(), LinearQ(beta=0.01, length_scale=0.3), LinearQ(reward="none"), LinearQ(features_seed=0)]
     together = run_linear_q(settings, CAR, 300, [7, 1, 4], episodes=2, keep=ALL, session=spie.Session(threads=2))
@@ -108,6 +125,7 @@ def test_first_success_is_the_first_episode_that_ended_by_itself():
         ({"dimension": 2.5}, "dimension must be a whole number of at least 1 and at most 10,000, not 2.5"),
         ({"length_scale": 0.0}, r"length_scale must lie in \(0, inf\), not 0.0"),
         ({"sf_target": "best"}, 'no sf_target for LinearQ "best"'),
+        ({"precision": "float16"}, 'no precision for LinearQ "float16"'),
     ],
 )
 def test_wrong_settings_are_answered_in_one_line(settings, message):

@@ -48,6 +48,38 @@ def test_vector_code_equals_numpy(compiled, D):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("D", [16, 48, 128])
+def test_vector_code_on_float32_equals_numpy_to_its_rounding(D):
+    from numba import njit
+
+    from spie.engine.matrix import WAITING, add_scaled, copy, dot, norm_1, product, update_product
+
+    @njit
+    def run(x, y, A, u, p, D):
+        sums = dot(x, 16, y, 16, D), norm_1(y, 16, D)
+        copy(x, 16 + D, y, 16, D)
+        add_scaled(x, 16 + D, 0.5, x, 16, D)
+        product(y, 16 + D, A, 16, x, 16, u, 16, p, 16, D)
+        update_product(y, 16 + 2 * D, A, 16, x, 16, u, 16, p, 16, D)
+        return sums
+
+    rng = np.random.default_rng(D)
+    sizes = (16 + 2 * D, 16 + 3 * D, 16 + D * D, 16 + WAITING * D, 16 + WAITING * D)
+    x, y, A, u, p = (rng.normal(size=n).astype(np.float32) for n in sizes)
+    x0, y0, A0 = x[16 : 16 + D].astype(float), y[16 : 16 + D].astype(float), A[16:].reshape(D, D).astype(float)
+    sums = run(x, y, A, u, p, D)
+    unit = 2.0**-24
+    assert abs(sums[0] - x0 @ y0) <= D * unit * np.abs(x0 * y0).sum()
+    assert abs(sums[1] - np.abs(y0).sum()) <= D * unit * np.abs(y0).sum()
+    np.testing.assert_allclose(x[16 + D :], y0 + 0.5 * x0, rtol=0, atol=2 * unit * 8)
+    new_A = A0 + u[16:].reshape(WAITING, D).T.astype(float) @ p[16:].reshape(WAITING, D)
+    size = np.abs(A0) + np.abs(u[16:]).reshape(WAITING, D).T.astype(float) @ np.abs(p[16:]).reshape(WAITING, D)
+    assert (np.abs(A[16:].reshape(D, D) - new_A) <= 5 * unit * size).all()
+    assert (np.abs(y[16 + D : 16 + 2 * D] - A0 @ x0) <= (D + 1) * unit * np.abs(A0) @ np.abs(x0)).all()
+    assert (np.abs(y[16 + 2 * D :] - new_A @ x0) <= (D + 6) * unit * size @ np.abs(x0)).all()
+
+
+@pytest.mark.slow
 def test_cosines_are_exact_where_they_pad_features_and_good_everywhere(compiled):
     run, waiting = compiled
     x, D = np.zeros(8 + 16), 8

@@ -59,7 +59,7 @@ def run_batch(settings: "Sequence[LinearQ]", request: Request) -> list[EpisodeTr
 
 def _kind(s: "LinearQ") -> tuple[Any, ...]:
     """What settings must share to run in one call of a kernel; the rest are numbers of the lane."""
-    return s.reward, s.sf_target, s.dimension, s.cells, s.tie_tolerance
+    return s.reward, s.sf_target, s.dimension, s.cells, s.tie_tolerance, s.precision
 
 
 class LinearBatch:
@@ -76,7 +76,9 @@ class LinearBatch:
     ) -> None:
         self.settings, self.task, self.cap, self.seeds, self.keep = settings, task, cap, seeds, keep
         n, A, d = len(settings) * len(seeds), task.n_actions, settings[0].dimension
-        self.D = D = -(-d // 8) * 8
+        self.dtype = np.dtype(settings[0].precision)
+        vector = 64 // self.dtype.itemsize
+        self.D = D = -(-d // vector) * vector
         self.has_matrices = bool(keep & {"Psi", "Xi"})
         sizes = {"Q": A * D if "Q" in keep else 0, "A": (A + 1) * D * D if self.has_matrices else 0}
         needed = 8.0 * (n * (4 * episodes + sum(sizes.values())) + (A + 1) * D * D)
@@ -159,6 +161,7 @@ class LinearBatch:
             "HAS_XI": "xi_norm_next" in reward.needs or "Xi" in self.keep,
             "HAS_PHI_NORM": "phi_norm_next" in reward.needs,
             "HAS_VISITS": "visits_next" in reward.needs,
+            "SINGLE": s.precision == "float32",
             "GREEDY": s.sf_target == "greedy",
             **FIXED,
         }
@@ -170,13 +173,13 @@ class LinearBatch:
         from spie.engine.matrix import WAITING  # imports Numba
 
         task, D, A = self.task, self.D, self.task.n_actions
-        small = map(np.zeros, (len(task.start_low), len(task.low), A, A))
-        large = map(aligned_zeros, (D, D, D, D, D, D, D, A * D))
-        vectors = Vectors._make([*small, *large, np.zeros(self.n_cells, np.int64)])
-        size = (A + 1) * WAITING * D
-        return vectors, Deferred(
-            aligned_zeros((A + 1) * D * D), aligned_zeros(size), aligned_zeros(size), np.zeros(A + 1, np.int64)
-        )
+        x, observation, q, q_next = map(np.zeros, (len(task.start_low), len(task.low), A, A))
+        turns = aligned_zeros(D)
+        large = [aligned_zeros(n, dtype=self.dtype) for n in (D, D, D, D, D, D, D, A * D)]
+        vectors = Vectors(x, observation, turns, q, q_next, *large, np.zeros(self.n_cells, np.int64))
+        waiting = (A + 1) * WAITING * D
+        square, u, p = (aligned_zeros(n, dtype=self.dtype) for n in ((A + 1) * D * D, waiting, waiting))
+        return vectors, Deferred(square, u, p, np.zeros(A + 1, np.int64))
 
     def _world(self, lane: int) -> World:
         task, cells, features = self.task, self.settings[0].cells, self.lanes["features"][lane]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # compiled into the kernel
 ACTIONS = 1
 ALL_ACTIONS = np.uint64(1)
 HAS_PSI = HAS_XI = HAS_PHI_NORM = HAS_VISITS = False  # what the reward, or the caller, asks for
+SINGLE = False  # features, weights and matrices are float32
 GREEDY = False  # psi looks ahead through the best next action, else through the one that is taken
 TO_UNIT = 2.0**-53
 
@@ -69,10 +70,14 @@ class World(NamedTuple):
 
 
 class Vectors(NamedTuple):
-    """What a lane has in hand, with D numbers unless noted; w and visits start at zero."""
+    """What a lane has in hand, with D numbers unless noted; w and visits start at zero.
+
+    From phi to w they are float32 where that is asked for.
+    """
 
     x: Any  # the state
     observation: Any
+    turns: Any  # float64, on the way to phi
     q: Any  # [A] Q(s, .)
     q_next: Any  # [A] Q(s', .)
     phi: Any
@@ -118,7 +123,7 @@ def linear_q_kernel(lanes, cap, episodes, tie_tolerance, task, vectors, matrices
             # s', r, done = env.step(a)
             r, done = step(vectors.x, a)
             observe(vectors.x, vectors.observation)
-            featurise(phi_next, vectors.observation, task.frequency, task.phase, D)
+            featurise(phi_next, vectors, task.frequency, task.phase, D)
             length += 1
             lane.steps += 1
             lane.word += np.uint64(8) * lane.stride
@@ -169,7 +174,7 @@ def begin_episode(lane, tie_tolerance, task, vectors, matrices, D):
         word = mix(lane.word + np.uint64(i + 1) * lane.stride)
         x[i] = task.start_low[i] + np.float64(word >> np.uint64(11)) * TO_UNIT * task.start_width[i]
     observe(x, vectors.observation)
-    featurise(vectors.phi, vectors.observation, task.frequency, task.phase, D)
+    featurise(vectors.phi, vectors, task.frequency, task.phase, D)
     if HAS_VISITS:
         vectors.visits[cell_of(vectors.observation, task)] += 1
     values(vectors.q, vectors.phi, vectors.w, D)
@@ -183,18 +188,20 @@ def begin_episode(lane, tie_tolerance, task, vectors, matrices, D):
 
 
 @no_type_check
-def featurise(phi, observation, frequency, phase, D):
+def featurise(phi, vectors, frequency, phase, D):
     """phi(s), of length 1; what pads it stays zero because its phase is a quarter turn and its frequency zero."""
+    observation = vectors.observation
+    turns = vectors.turns if SINGLE else phi
     for i in range(D):
-        phi[i] = phase[i]
+        turns[i] = phase[i]
     for k in range(len(observation)):
         x = observation[k]
         for i in range(D):
-            phi[i] += frequency[k, i] * x
-    cosines(phi, 0, D)
-    scale = 1.0 / math.sqrt(dot(phi, 0, phi, 0, D))
+            turns[i] += frequency[k, i] * x
+    cosines(turns, 0, D)
+    scale = 1.0 / math.sqrt(dot(turns, 0, turns, 0, D))
     for i in range(D):
-        phi[i] *= scale
+        phi[i] = turns[i] * scale
 
 
 @no_type_check

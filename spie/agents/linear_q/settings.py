@@ -43,6 +43,7 @@ class LinearQ(Agent[EpisodeTrace]):
     sf_target: Literal["sarsa", "greedy"] = "sarsa"  # psi looks ahead through the action taken next or the best one
     cells: int = 20  # along each axis, in which visits are counted
     tie_tolerance: float = 1e-9  # relative difference below which values count as equal
+    precision: Literal["float64", "float32"] = "float64"  # of features, weights and matrices (docs/speed.md)
 
     def __post_init__(self) -> None:
         get_reward(self.reward, on="features")
@@ -58,6 +59,8 @@ class LinearQ(Agent[EpisodeTrace]):
             check_whole("LinearQ: features_seed", self.features_seed, 0, 2**63 - 1)
         if not is_among(self.sf_target, ("sarsa", "greedy")):
             raise unknown("sf_target for LinearQ", self.sf_target, ("sarsa", "greedy"))
+        if not is_among(self.precision, ("float64", "float32")):
+            raise unknown("precision for LinearQ", self.precision, ("float64", "float32"))
 
     def features(self, task: ContinuousTask, seed: int) -> FourierFeatures:
         """The features that a seed of this agent sees."""
