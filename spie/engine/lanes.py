@@ -79,7 +79,8 @@ def aligned_zeros(*shape: int, dtype: Any = np.float64) -> NDArray[Any]:
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     raw = np.zeros(size + 64, np.uint8)
     first = -raw.ctypes.data % 64
-    return raw[first : first + size].view(dtype).reshape(shape)
+    zeros: NDArray[Any] = raw[first : first + size].view(dtype)
+    return zeros.reshape(shape)
 
 
 def run_chunks(

@@ -25,7 +25,7 @@ WAITING = 4  # changes to a matrix that are made together: to write it costs mor
 SINE = [(-1) ** k * (2 * math.pi) ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(11)]  # sin(2 pi v) / v
 
 
-class Numbers(NamedTuple):
+class VectorKind(NamedTuple):
     """A kind of number, and how many of them make a vector."""
 
     element: Any
@@ -80,8 +80,8 @@ class Numbers(NamedTuple):
         return places
 
 
-DOUBLES = Numbers(ir.DoubleType(), 8, "f64", 8)
-SINGLES = Numbers(ir.FloatType(), 16, "f32", 4)
+DOUBLES = VectorKind(ir.DoubleType(), 8, "f64", 8)
+SINGLES = VectorKind(ir.FloatType(), 16, "f32", 4)
 
 
 class _Vectors:
@@ -112,7 +112,7 @@ def _loop(builder: Any, length: Any, step: int) -> Any:
     return cgutils.for_range_slice(builder, zero, length, step_, inc=True)
 
 
-def _each(builder: Any, numbers: Numbers, length: Any, together: int) -> Iterator[tuple[int, Any]]:
+def _each(builder: Any, numbers: VectorKind, length: Any, together: int) -> Iterator[tuple[int, Any]]:
     """Where each vector of a row begins, in a loop over `together` of them while that lasts, then over one.
 
     Each comes with its number within the loop. A loop over one at a time is the slower half of reading a matrix.

@@ -176,7 +176,7 @@ class LinearBatch:
         x, observation, q, q_next = map(np.zeros, (len(task.start_low), len(task.low), A, A))
         turns = aligned_zeros(D)
         large = [aligned_zeros(n, dtype=self.dtype) for n in (D, D, D, D, D, D, D, A * D)]
-        vectors = Vectors(x, observation, turns, q, q_next, *large, np.zeros(self.n_cells, np.int64))
+        vectors = Vectors._make([x, observation, turns, q, q_next, *large, np.zeros(self.n_cells, np.int64)])
         waiting = (A + 1) * WAITING * D
         square, u, p = (aligned_zeros(n, dtype=self.dtype) for n in ((A + 1) * D * D, waiting, waiting))
         return vectors, Deferred(square, u, p, np.zeros(A + 1, np.int64))
