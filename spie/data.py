@@ -5,6 +5,7 @@ mice = spie.data.labyrinth("my/copy", who="rewarded")
 """
 
 import hashlib
+import http.client
 import itertools
 import os
 import urllib.error
@@ -152,6 +153,7 @@ def download(name: str, folder: str | os.PathLike[str]) -> list[Path]:
 class _HttpsOnly(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         if not newurl.startswith("https://"):
+            fp.close()
             raise ValueError(f"{req.full_url} leads to {newurl}, which is not HTTPS")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
@@ -162,9 +164,13 @@ def _fetch(address: str, file: str, folder: Path) -> bytes:
     try:
         with urllib.request.build_opener(_HttpsOnly).open(address, timeout=30) as answer:
             data: bytes = answer.read(MOST_BYTES + 1)
-    except (urllib.error.URLError, OSError) as error:
-        reason = error.reason if isinstance(error, urllib.error.URLError) else error
-        raise ValueError(f"{file} cannot be downloaded ({reason}); get {address} and put it into {folder}") from None
+    except (OSError, http.client.HTTPException) as error:  # an URLError is an OSError
+        reason = error.reason if isinstance(error, urllib.error.URLError) else f"{type(error).__name__} {error}".strip()
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()
+        raise ValueError(
+            f"{file} cannot be downloaded ({reason}); get {address} and save it as {folder / file}"
+        ) from None
     if len(data) > MOST_BYTES:
         raise ValueError(f"{file} is larger than {MOST_BYTES:,} bytes: not written")
     return data

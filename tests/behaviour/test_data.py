@@ -1,7 +1,14 @@
 """Public datasets: read as they are described, and fetched with care. Those of others are looked for, never shipped."""
 
 import hashlib
+import http.client
+import http.server
+import io
 import os
+import shutil
+import ssl
+import subprocess
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -121,22 +128,96 @@ def test_only_https_is_followed_and_only_into_the_folder(tmp_path, monkeypatch):
         data.download("toy", tmp_path)
     request = data.urllib.request.Request("https://example.org/a")
     with pytest.raises(ValueError, match="not HTTPS"):
-        data._HttpsOnly().redirect_request(request, None, 302, "", {}, "http://example.org/b")
+        data._HttpsOnly().redirect_request(request, io.BytesIO(), 302, "", {}, "http://example.org/b")
     known = data.Dataset("toy", "", "", "", {"../a": data.File("0", "a")}, "https://example.org/")
     monkeypatch.setitem(data.DATASETS, "toy", known)
     with pytest.raises(ValueError, match="outside"):
         data.download("toy", tmp_path)
 
 
-def test_without_a_network_one_line_says_where_to_put_the_file(tmp_path, monkeypatch):
+@pytest.mark.parametrize("error", [data.urllib.error.URLError("no network"), http.client.BadStatusLine("no network")])
+def test_without_a_network_one_line_says_where_to_put_the_file(tmp_path, monkeypatch, error):
     def refuse(*_, **__):
-        raise data.urllib.error.URLError("no network")
+        raise error
 
     class Opener:
         open = refuse
 
     monkeypatch.setattr(data.urllib.request, "build_opener", lambda *_: Opener())
-    with pytest.raises(ValueError, match=r"mazes.mat cannot be downloaded \(no network\); get https.* and put it into"):
+    with pytest.raises(
+        ValueError, match=r"mazes.mat cannot be downloaded \(.*no network\); get https.* and save it as .*mazes.mat"
+    ):
         data.download("tartarus", tmp_path)
     with pytest.raises(ValueError, match="cannot be downloaded one by one"):
         data.download("labyrinth", tmp_path)
+
+
+class Site(http.server.BaseHTTPRequestHandler):
+    """What a site may answer, by the path that is asked for."""
+
+    def do_GET(self):
+        self.send_response({"/x%20y/a": 200, "/wrong": 200, "/short": 200, "/away": 302}.get(self.path, 404))
+        if self.path == "/away":
+            self.send_header("Location", "http://localhost/x")
+        self.send_header("Content-Length", "500" if self.path == "/short" else "5")
+        self.end_headers()
+        self.wfile.write({"/wrong": b"wrong", "/short": b"rig"}.get(self.path, b"right"))
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A site with HTTPS on this machine: its address, and the certificate that whoever trusts it must know."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl makes the certificate")
+    folder = tmp_path_factory.mktemp("site")
+    words = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
+    subprocess.run(
+        [*words.split(), "-addext", "subjectAltName=DNS:localhost", "-keyout", "key.pem", "-out", "cert.pem"],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
+    with http.server.ThreadingHTTPServer(("localhost", 0), Site) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"https://localhost:{server.server_port}/", folder / "cert.pem"
+        server.shutdown()
+
+
+SITE = {
+    "x y/a": None,
+    "wrong": r"a.bin has checksum .*: not written",
+    "missing": r"a.bin cannot be downloaded \(Not Found\); get https://localhost:.*/missing and save it as .*a.bin",
+    "away": r"leads to http://localhost/x, which is not HTTPS",
+    "short": r"a.bin has checksum .*: not written",  # the connection ends before the file
+}
+
+
+@pytest.mark.parametrize("path", SITE)
+def test_a_download_from_a_real_site(site, tmp_path, monkeypatch, path):
+    address, certificate = site
+    known = data.Dataset("toy", "", "", "", {"a.bin": data.File(hashlib.sha256(b"right").hexdigest(), path)}, address)
+    monkeypatch.setitem(data.DATASETS, "toy", known)
+    monkeypatch.setenv("no_proxy", "localhost")
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    if SITE[path] is None:
+        assert data.download("toy", tmp_path) == [tmp_path / "a.bin"]
+        assert (tmp_path / "a.bin").read_bytes() == b"right"
+    else:
+        with pytest.raises(ValueError, match=SITE[path]) as error:
+            data.download("toy", tmp_path)
+        assert "\n" not in str(error.value)
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_a_site_that_nobody_vouches_for_is_not_asked(site, tmp_path, monkeypatch):
+    known = data.Dataset("toy", "", "", "", {"a.bin": data.File("0", "x y/a")}, site[0])
+    monkeypatch.setitem(data.DATASETS, "toy", known)
+    monkeypatch.setenv("no_proxy", "localhost")
+    with pytest.raises(ValueError, match=r"a.bin cannot be downloaded \(.*certificate verify failed"):
+        data.download("toy", tmp_path)
