@@ -12,6 +12,7 @@ The origin is the north-west corner; x is the column, y the row, in units of `ce
 """
 
 import csv
+import difflib
 import io
 import itertools
 import math
@@ -57,6 +58,7 @@ class Options(NamedTuple):
 
 
 AS_USUAL = Options()
+SLIP = 0.75  # how much alike two names are, of which one is likely a slip of the pen for the other
 FITS = (
     "check rows and columns, the origin (north-west, x the column), the size of a cell, and whether stays are to be "
     "dropped"
@@ -102,7 +104,7 @@ def read_columns(table: Any) -> dict[str, list[Any]]:
 
 def read_table(columns: dict[str, list[Any]], maze: Any = None, options: Options = AS_USUAL) -> Reading:
     """Trials from the columns of a table; `maze` as for `read_mazes`, None for the graph of the moves."""
-    places = _check_columns(columns)
+    places, notes = _check_columns(columns)
     for name, words in WORDS.items():
         if options._asdict()[name] not in (None, *words):
             raise unknown(f"way to treat {name}", options._asdict()[name], words)
@@ -122,7 +124,6 @@ def read_table(columns: dict[str, list[Any]], maze: Any = None, options: Options
         raise ValueError("no row of the table has a place")
     labels = {key: [_label(columns, places, i, options.cell) for i in rows] for key, rows in groups.items()}
     _check_constant(labels)
-    notes = []
     if mazes is None:
         mazes = {"": graph_of_moves(list(labels.values()))}
         notes.append("No maze was given: the graph is that of the moves in the data, so a way never taken is no way.")
@@ -138,14 +139,19 @@ def read_table(columns: dict[str, list[Any]], maze: Any = None, options: Options
     return Reading(mazes, trials, changes, notes)
 
 
-def _check_columns(columns: Mapping[str, Any]) -> tuple[str, ...]:
-    """The columns that say where the subject is."""
-    for name in columns:
-        if name not in COLUMNS:
+def _check_columns(columns: Mapping[str, Any]) -> tuple[tuple[str, ...], list[str]]:
+    """The columns that say where the subject is, and a line about those that say nothing here.
+
+    A name that is nearly one of ours is a slip of the pen.
+    """
+    others = [name for name in columns if name not in COLUMNS]
+    for name in others:
+        if difflib.get_close_matches(name, COLUMNS, 1, SLIP):
             raise unknown("column", name, COLUMNS)
+    notes = [f"Not used of the table: {', '.join(map(told, others))}."] if others else []
     for places in (("state",), ("row", "column"), ("x", "y")):
         if set(places) <= set(columns):
-            return places
+            return places, notes
     raise ValueError(f"no column says where the subject is: give state, or row and column, or x and y; there are: "
                      f"{', '.join(columns)}")  # fmt: skip
 

@@ -15,6 +15,7 @@ from spie.numbers import THIN, counted
 from spie.page import standalone
 from spie.paper.sections import Curve, CurvePanels, Look, Panel, Row, SectionPart, Table, Text, number
 
+HOW = {"mle": "maximum likelihood", "map": "maximum a posteriori", "hierarchical": "hierarchical by EM"}
 HEADINGS = {"bic": "BIC", "aic": "AIC", "rms_error": "RMS error"}
 LOOKS = [Look(name) for name in ("sarsa-sr", "sarsa-fr", "sarsa-sr-pr", "sarsa", "sarsa-srr-b")]  # of the best models
 OURS, AT_RANDOM = Look("sarsa-srr"), Look("random")  # of the subjects, and of chance
@@ -101,7 +102,9 @@ def page(
     report = fit.paths.report()
     sections.append(("The data", [table(report), Text("", report.notes)]))
     best, n = compared[0], len(fit.paths.subjects)
-    how = f"{counted(n, 'subject')}, {counted(len(fit.fits), 'model')}, {fit.method}, {counted(fit.starts, 'start')}"
+    how = (
+        f"{counted(n, 'subject')}, {counted(len(fit.fits), 'model')}, {HOW[fit.method]}, {counted(fit.starts, 'start')}"
+    )
     introduction = (
         f"{how}. By summed BIC the best of these models is {best['model']}, with the lowest BIC in {best['best_for']} "
         f"of {counted(n, 'subject')}. That it is the best of these does not make it true: held-out likelihood, "

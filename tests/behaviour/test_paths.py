@@ -43,6 +43,12 @@ def test_rows_may_come_in_any_order_and_columns_too():
     assert spie.Paths.from_table(shuffled, MAP).trials[0].states.tolist() == WALK
 
 
+def test_columns_that_say_nothing_here_are_left_aside_and_this_is_said():
+    paths = spie.Paths.from_table(table(speed=range(7), date=["today"] * 7), MAP)
+    assert paths.trials[0].states.tolist() == WALK
+    assert "Not used of the table: speed, date." in str(paths.report())
+
+
 def test_sessions_and_trials_are_in_the_order_of_their_numbers():
     rows = {"session": [10, 10, 9, 9], "step": [0, 1, 0, 1], "state": [0, 1, 1, 2]}
     paths = spie.Paths.from_table(rows, MAP)
