@@ -5,6 +5,7 @@ from corridor import Corridor
 from spie.agents.dqn import products
 from spie.agents.dqn.agent import DQN
 from spie.agents.dqn.build import build
+from spie.agents.dqn.networks import Network, NetworkOptions, architecture
 from spie.agents.dqn.products import FEWEST, check_onednn, has_onednn, linear
 
 torch.set_num_threads(1)
@@ -65,6 +66,24 @@ def test_an_agent_learns_with_either_and_their_weights_stay_close():
     by_torch, by_onednn = learned(), learned(products="onednn")
     assert not torch.equal(by_torch, torch.zeros_like(by_torch))
     torch.testing.assert_close(by_onednn, by_torch, rtol=0, atol=5e-4)  # the rate of Adam, which bounds each step
+
+
+@needs_onednn
+def test_a_network_and_its_gradients_are_the_same_up_to_rounding_with_either():
+    def found(onednn):
+        generators = [torch.Generator().manual_seed(0)]
+        options = NetworkOptions(onednn=onednn)
+        network = Network((4, 84, 84), 3, architecture("nature"), generators, options=options)
+        x = torch.rand(1, 8, 4, 84, 84, generator=torch.Generator().manual_seed(1))
+        phi = network.phi(x)
+        frame = network.decoder(phi, torch.zeros(1, 8, dtype=torch.long))
+        (frame.square().mean() + network.psi(phi).square().sum() + network.values(phi).square().sum()).backward()
+        return {name: p.grad for name, p in network.named_parameters() if p.grad is not None}
+
+    by_torch, by_onednn = found(False), found(True)
+    assert len(by_torch) > 20
+    for name, gradient in by_torch.items():
+        torch.testing.assert_close(by_onednn[name], gradient, rtol=1e-4, atol=1e-5 * float(gradient.abs().max()))
 
 
 @pytest.mark.parametrize(("device", "precision"), [("cuda", "fp32"), ("cpu", "bf16")])

@@ -48,10 +48,10 @@ class _Linear(torch.autograd.Function):
     """x weight + bias, weight [n_in, n_out]; fully: the products for which oneDNN has other bits as well."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, fully: bool) -> Any:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, fully: bool) -> Any:
         ctx.save_for_backward(x, weight)
         ctx.fully = fully
-        return _onednn(x, weight.t(), bias) if fully else torch.addmm(bias, x, weight)
+        return _onednn(x, weight.t(), bias) if fully else _torch(x, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:
@@ -59,14 +59,19 @@ class _Linear(torch.autograd.Function):
         of_x = None
         if ctx.needs_input_grad[0]:
             of_x = _onednn(g, weight, None) if ctx.fully else g @ weight.t()
-        return of_x, _onednn(x.t(), g.t(), None), g.sum(dim=0), None
+        of_bias = g.sum(dim=0) if ctx.needs_input_grad[2] else None
+        return of_x, _onednn(x.t(), g.t(), None), of_bias, None
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor, fully: bool) -> Tensor:
+def _torch(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    return x @ weight if bias is None else torch.addmm(bias, x, weight)
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None, fully: bool) -> Tensor:
     """x [B, n_in] times weight [n_in, n_out], plus bias. fully: by oneDNN also where that gives other last bits."""
     large = min(len(x), *weight.shape) > 1 and len(x) * weight.numel() >= FEWEST
     plain = x.dtype == weight.dtype == torch.float32 and x.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
     if large and plain and has_onednn() and (fully or (is_amd() and len(x) <= IN_ORDER)):
         y: Tensor = _Linear.apply(x, weight, bias, fully)  # type: ignore[no-untyped-call]
         return y
-    return torch.addmm(bias, x, weight)
+    return _torch(x, weight, bias)
