@@ -162,15 +162,27 @@ class VectorIntrinsicReward(WithBonus, gym.vector.VectorWrapper):
         steps: Any = (taken, ahead, terminal, own)
         if len(stepped) < n:
             steps = [[each[i] for i in stepped] for each in steps]
-        r_int, has_bonus = [0.0] * n, [False] * n
-        for i, number in zip(stepped, bonus.steps_of(stepped, *steps), strict=True):
-            r_int[i], has_bonus[i] = number, True
-        for i in range(n):
-            if ended[i] or not has_bonus[i]:
-                bonus.begin(i, now[i])
-            if (terminal[i] or cut[i]) and not ended[i]:
-                bonus.states[i] = None  # its next step, or the user, resets it
+        r_int, has_bonus = bonus.steps_of(stepped, *steps), np.ones(n, np.bool_)
+        if len(stepped) < n:
+            has_bonus[:] = False
+            has_bonus[stepped] = True
+            paid = dict(zip(stepped, r_int, strict=True))
+            r_int = [paid.get(i, 0.0) for i in range(n)]
+        if len(stepped) < n or True in terminal or True in cut:
+            self._change_episodes(now, ended, [a or b for a, b in zip(terminal, cut, strict=True)], stepped)
         added = {"extrinsic_reward": rewards, "intrinsic_reward": np.array(r_int)}
-        infos = {**infos, **bonus.told, **added, **{f"_{name}": np.array(has_bonus) for name in added}}
-        totals = np.array([bonus.total(*pair) for pair in zip(own, r_int, strict=True)])
-        return observations, totals, terminated, truncated, infos
+        flags = {"_extrinsic_reward": has_bonus, "_intrinsic_reward": has_bonus.copy()}
+        totals = np.array(list(map(bonus.total, own, r_int)))
+        return observations, totals, terminated, truncated, {**infos, **bonus.told, **added, **flags}
+
+    def _change_episodes(self, now: list[Any], ended: list[bool], over: list[bool], stepped: list[int]) -> None:
+        """Begin the episodes that begin in this step, and have those that are over wait for their reset.
+
+        ended: those that were reset in the same step, where `now` is the state in which the next one begins.
+        """
+        bonus = self.bonus
+        for i in range(self.num_envs):
+            if ended[i] or i not in stepped:
+                bonus.begin(i, now[i])
+            if over[i] and not ended[i]:
+                bonus.states[i] = None  # its next step, or the user, resets it
