@@ -285,7 +285,7 @@ def page(results: Results) -> str:
     """The whole page as text."""
     shipped, refused = available()
     judgements = judge(results, registry.claims())
-    for found in shipped.values():
+    for found in sorted(shipped.values(), key=lambda found: -found.experiment.frames):  # of budgets the largest counts
         judgements = [found.judged(judgement) for judgement in judgements]
     counted = Counter(judgement.verdict for judgement in judgements)
     shown = shown_experiments(results, shipped)

@@ -57,6 +57,9 @@ def _short(x: float) -> str:
     return "nan" if math.isnan(x) else number(x, significant=3, thousands=",")
 
 
+NO_FIGURE = "-"  # of a claim on which nothing is stored
+
+
 class Missing(LookupError):
     """An experiment that a claim needs is not stored."""
 
@@ -162,7 +165,7 @@ def _judge(
     printed = [sentence for source in sources for sentence in source.printed()]
     if printed:
         verdict, reason = CONTRADICTED, f"{'; '.join(printed)}. Ours: {verdict} ({reason})"
-    figure = "; ".join(map(str, parts)) or "-"
+    figure = "; ".join(map(str, parts)) or NO_FIGURE
     if len(parts) > 3:
         figure = f"{min(parts, key=lambda part: part.strength)} (weakest of {len(parts)})"
     return Judgement(claim, figure, verdict, reason, tuple(parts))

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from spie import stats
 from spie.agents.base import identity
 from spie.files import content_hash, json_hash, write_whole
-from spie.paper.claims import Claim, Judgement, judge
+from spie.paper.claims import NO_FIGURE, Claim, Judgement, judge
 from spie.paper.contenders import label_of
 from spie.paper.experiment import Experiment
 from spie.paper.packed import pack, unpack
@@ -203,7 +203,9 @@ class Shipped:
     def judged(self, judgement: Judgement) -> Judgement:
         """A claim that the user's results do not judge, by the results that ship; else as it was."""
         found = self.content["claims"].get(judgement.claim.id)
-        if judgement.verdict != NOT_RUN or found is None or self.stale or found["claim"] != _said(judgement.claim):
+        if found is None or found["figure"] == NO_FIGURE or self.stale or found["claim"] != _said(judgement.claim):
+            return judgement
+        if judgement.verdict != NOT_RUN and judgement.figure != NO_FIGURE:
             return judgement
         reason = f"{found['reason']} (as shipped: {self.mark})"
         return dataclasses.replace(judgement, figure=found["figure"], verdict=found["verdict"], reason=reason)

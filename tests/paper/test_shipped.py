@@ -277,6 +277,16 @@ def test_a_claim_that_now_says_something_else_is_not_judged_by_what_ships(file, 
     assert shipped.find("quick").judged(judgement).verdict == "not run"
 
 
+def test_a_claim_beyond_our_budget_has_the_figure_that_ships(file, results):
+    beyond = dataclasses.replace(CLAIM, unmeasured="not run at the paper's budget")
+    content = json.loads(file.read_text())["content"]
+    (judgement,) = judge(results, [beyond])
+    assert (judgement.figure, judgement.verdict) == ("-", "not run at the paper's budget")
+    assert shipped.Shipped(content).judged(judgement).figure.startswith("earned: 2.")
+    content["claims"][CLAIM.id]["figure"] = "-"  # nothing of it was measured there either
+    assert shipped.Shipped(content).judged(judgement) == judgement
+
+
 def test_a_check_runs_a_tenth_again_and_finds_the_same_bits(file, spie):
     code, out, err = spie("run", "quick", "--check")
     assert code == 0
