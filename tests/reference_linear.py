@@ -29,12 +29,48 @@ def choose(agent, q, word, epsilon):
     return actions[(word % 2**32) * len(actions) >> 32]
 
 
+class Counts:
+    """Pseudo-counts on features and the potential, from whole matrices, each time from the start."""
+
+    def __init__(self, agent, A):
+        self.agent, d = agent, agent.dimension
+        self.Lambda, self.G, self.paid, self.u = np.eye(d), np.eye(d), np.zeros(d), np.zeros(d)
+        self.tries, self.bonuses, self.steps = np.stack([np.eye(d)] * A), [], 0
+
+    def see(self, phi):
+        """1 + how often phi was seen before; from now on once more."""
+        length = phi @ np.linalg.solve(self.Lambda, phi)
+        self.Lambda += np.outer(phi, phi)
+        return 1 / length
+
+    def hope(self, q, phi):
+        """Q(s, .) + C / (1 + n(s, .))^2"""
+        rare = np.array([phi @ np.linalg.solve(Lambda, phi) for Lambda in self.tries])
+        return q + self.agent.optimism * rare**2
+
+    def standardised(self, bonus):
+        self.bonuses.append(bonus)
+        spread = np.ptp(self.bonuses) > 0
+        return ((bonus - np.mean(self.bonuses)) / np.std(self.bonuses) if spread else 0.0) - 1
+
+    def moved_back(self, phi, phi_next, paid, done):
+        """gamma U(s') - U(s)"""
+        gain = self.agent.gamma * (1 - done) * self.u @ phi_next - self.u @ phi
+        self.G += np.outer(phi_next - self.agent.gamma_sr * (1 - done) * phi, phi_next)
+        self.paid += paid * phi
+        self.steps += 1
+        if self.steps % 64 == 0:
+            self.u = np.linalg.solve(self.G, self.paid)
+        return gain
+
+
 def reference(agent, task, cap, seed, episodes):
     """Run `agent` (settings of LinearQ) on one seed."""
     reward, word, phi_of = get_reward(agent.reward), stream(seed), agent.features(task, seed)
     A, d, cells = task.n_actions, agent.dimension, agent.cells
     w, Psi, Xi = np.zeros((A, d)), np.zeros((A, d, d)), np.zeros((d, d))
     visits = np.zeros((cells,) * len(task.low), int)
+    counts = Counts(agent, A)
     lengths, rewards, bonuses, terminated, t = [], [], [], [], 0
 
     def cell(observation):
@@ -45,14 +81,17 @@ def reference(agent, task, cap, seed, episodes):
         x = start(task, word, t)
         phi = phi_of(observe(task, x))
         visits[cell(observe(task, x))] += 1
-        a = choose(agent, w @ phi, word(8 * t), agent.epsilon)
+        counts.see(phi)
+        counts.G += np.outer(phi, phi)
+        a = choose(agent, counts.hope(w @ phi, phi), word(8 * t), agent.epsilon)
         length, total, total_bonus, done = 0, 0.0, 0.0, False
         while not done and length < cap:
             r, done = task.step(x, a)
             t, length, total = t + 1, length + 1, total + r
             phi_next = phi_of(observe(task, x))
             visits[cell(observe(task, x))] += 1
-            q_next = w @ phi_next
+            counts.tries[a] += np.outer(phi, phi)
+            q_next = counts.hope(w @ phi_next, phi_next)
             a_next = choose(agent, q_next, word(8 * t), agent.epsilon)
             ahead = a_next if agent.sf_target == "sarsa" else choose(agent, q_next, word(8 * t), 0.0)
             error = td_sf(Psi, phi, a, phi_next, ahead, agent.gamma_sr, 1.0 - done)
@@ -60,8 +99,13 @@ def reference(agent, task, cap, seed, episodes):
             Xi += agent.eta_pr * np.outer(td_pf(Xi, phi, phi_next, agent.gamma_pr), phi_next)
             of = {"psi_norm": np.abs(Psi[a] @ phi).sum(), "xi_norm_next": np.abs(Xi @ phi_next).sum()}
             of |= {"phi_norm_next": np.abs(phi_next).sum(), "visits_next": visits[cell(observe(task, x))]}
+            if agent.count == "features":
+                of["visits_next"] = counts.see(phi_next)
             bonus = reward.function(*(of[need] for need in reward.needs))
-            target = r + agent.beta * bonus + agent.gamma * (1 - done) * q_next.max()
+            bonus = counts.standardised(bonus) if agent.standardised else bonus
+            paid = r + agent.beta * bonus
+            paid += counts.moved_back(phi, phi_next, paid, done) if agent.potential else 0.0
+            target = paid + agent.gamma * (1 - done) * q_next.max()
             w[a] += agent.alpha * (target - w[a] @ phi) * phi
             total_bonus += bonus
             phi, a = phi_next, a_next

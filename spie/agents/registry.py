@@ -41,7 +41,7 @@ def _add_own() -> None:
 
 
 # An agent whose form depends on the task: by its name and the kind of task, the name of the other form.
-FORMS = {("spie", "images"): "dqn-sp-novelty"}
+FORMS = {("spie", "continuous"): "linear-q-sp-novelty", ("spie", "images"): "dqn-sp-novelty"}
 
 AGENTS: Registry[AgentEntry] = Registry("agent", _add_own)
 
@@ -64,7 +64,7 @@ def agent(name: str, task: Any = None, **settings: Any) -> Any:
     """The agent known as `name` with further settings: `spie.agent("sarsa-srr", beta=10)`.
 
     task: on which it is to run; settings that are left out are then those that suit it, and an agent that does not run
-    on such a task is refused at once. "spie" is a planner on tables and novelty looked ahead to on images.
+    on such a task is refused at once. "spie" is a planner on tables, and elsewhere novelty that is looked ahead to.
 
     Raises ValueError for names and settings that are not there.
 

@@ -7,6 +7,7 @@ import pytest
 
 import spie
 from reference_linear import reference
+from spie.agents.linear_q.counting import RENEWED
 from spie.agents.linear_q.settings import LinearQ, run_linear_q
 
 CAR = spie.mountain_car()
@@ -71,6 +72,30 @@ def test_float32_learns_what_float64_learns_along_one_path():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "cap"),
+    [
+        ({"count": "features", "standardised": True, "potential": True, "beta": 0.01}, 300),
+        ({"count": "features", "standardised": True, "potential": True, "optimism": 2.0}, 300),
+        ({"count": "features", "dimension": 20, "beta": -1.0}, 2 * RENEWED),  # Lambda^-1 is computed again
+    ],
+)
+def test_engine_equals_the_reference_where_features_are_counted(options, cap):
+    agent = LinearQ(reward="count", epsilon=0.1, **{"dimension": 40} | options)
+    assert_equal_to_reference(agent, CAR, cap, seed=1, episodes=2)
+
+
+@pytest.mark.slow
+def test_novelty_looked_ahead_to_finds_the_flag_and_the_agent_without_does_not():
+    """Random actions, which are all that an agent without bonus has, hardly ever reach it within 200 steps."""
+    found = {}
+    for name in ("linear-q-sp-novelty", "linear-q"):
+        trace = spie.agent(name, epsilon=0.1).run(CAR, 200, 10, episodes=60, keep=ALL)
+        found[name] = trace.terminated.any(axis=1).mean()
+    assert found["linear-q-sp-novelty"] > 0.5 > found["linear-q"]
+
+
+@pytest.mark.slow
 def test_a_lane_is_the_same_alone_in_company_and_on_any_number_of_threads():
     settings = [LinearQ(), LinearQ(beta=0.01, length_scale=0.3), LinearQ(reward="none"), LinearQ(features_seed=0)]
     together = run_linear_q(settings, CAR, 300, [7, 1, 4], episodes=2, keep=ALL, session=spie.Session(threads=2))
@@ -126,6 +151,12 @@ def test_first_success_is_the_first_episode_that_ended_by_itself():
         ({"length_scale": 0.0}, r"length_scale must lie in \(0, inf\), not 0.0"),
         ({"sf_target": "best"}, 'no sf_target for LinearQ "best"'),
         ({"precision": "float16"}, 'no precision for LinearQ "float16"'),
+        ({"count": "tiles"}, 'no count for LinearQ "tiles"'),
+        ({"count": "features"}, 'reward "sf-pf" counts nothing; use "count", or leave out count="features"'),
+        ({"reward": "none", "standardised": True}, 'reward "none" pays none; use "count"'),
+        ({"optimism": -1.0}, r"optimism must lie in \[0, inf\)"),
+        ({"potential": 2}, "potential must be"),
+        ({"potential": True, "precision": "float32"}, "potential and optimism need precision=float64"),
     ],
 )
 def test_wrong_settings_are_answered_in_one_line(settings, message):

@@ -193,7 +193,6 @@ def test_spie_has_a_form_for_every_kind_of_task():
     assert isinstance(spie.agent("spie", spie.riverswim()), Planner)
     rooms = spie.task("four-rooms", kind="images")
     assert spie.agent("spie", rooms, beta=0.5) == spie.agent("dqn-sp-novelty", rooms, beta=0.5)
-    for kind in ("table", "images"):
+    assert spie.agent("spie", spie.mountain_car()) == spie.agent("linear-q-sp-novelty")
+    for kind in ("table", "continuous", "images"):
         assert "spie" in names(kind)
-    with pytest.raises(ValueError, match="spie does not run on mountain-car; agents that do: linear-q"):
-        spie.agent("spie", spie.task("mountain-car"))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spie.agents.base import Request
+from spie.agents.linear_q.counting import Counted
 from spie.agents.linear_q.kernel import (
     FIXED,
     HELPERS,
@@ -59,7 +60,8 @@ def run_batch(settings: "Sequence[LinearQ]", request: Request) -> list[EpisodeTr
 
 def _kind(s: "LinearQ") -> tuple[Any, ...]:
     """What settings must share to run in one call of a kernel; the rest are numbers of the lane."""
-    return s.reward, s.sf_target, s.dimension, s.cells, s.tie_tolerance, s.precision
+    ways = s.count, s.standardised, s.potential, s.optimism > 0
+    return s.reward, s.sf_target, s.dimension, s.cells, s.tie_tolerance, s.precision, *ways
 
 
 class LinearBatch:
@@ -82,7 +84,8 @@ class LinearBatch:
         self.has_matrices = bool(keep & {"Psi", "Xi"})
         sizes = {"Q": A * D if "Q" in keep else 0, "A": (A + 1) * D * D if self.has_matrices else 0}
         needed = 8.0 * (n * (4 * episodes + sum(sizes.values())) + (A + 1) * D * D)
-        cells = settings[0].cells ** len(task.low) if "visits_next" in get_reward(settings[0].reward).needs else 0
+        in_cells = settings[0].count == "cells" and "visits_next" in get_reward(settings[0].reward).needs
+        cells = settings[0].cells ** len(task.low) if in_cells else 0
         cure = "ask for fewer seeds or features at once, or for less of each"
         check_memory(needed + 8.0 * cells, f"{n:,} runs on {d:,} features", cure)
         self.n_cells = cells
@@ -102,7 +105,7 @@ class LinearBatch:
         known: dict[Any, int] = {}
         for i, s in enumerate(self.settings):
             lanes = self.lanes[i * len(self.seeds) : (i + 1) * len(self.seeds)]
-            for name in ("alpha", "eta", "gamma", "gamma_sr", "eta_pr", "gamma_pr", "beta"):
+            for name in ("alpha", "eta", "gamma", "gamma_sr", "eta_pr", "gamma_pr", "beta", "optimism"):
                 lanes[name] = getattr(s, name)
             lanes["epsilon"] = round(s.epsilon * 2**32)
             # Of step t, from 1, counted over all episodes and with one more between two of them, word 8t draws the
@@ -129,10 +132,12 @@ class LinearBatch:
 
         def run(part: slice) -> None:
             if not hasattr(own, "vectors"):  # once per thread
-                own.vectors, own.matrices = self._room()
-            vectors, matrices = own.vectors, own.matrices
-            for array in (vectors.w, vectors.visits, matrices.A, matrices.waiting):
+                own.vectors, own.matrices, own.counted = self._room()
+            vectors, matrices, counted = own.vectors, own.matrices, own.counted
+            for array in (vectors.w, vectors.visits, matrices.A, matrices.waiting, *counted):
                 array.fill(0)
+            for start in (counted.Lambda, counted.G, *matrices.A.reshape(-1, self.D**2)[self.task.n_actions + 1 :]):
+                start[:: self.D + 1] = 1  # the identity
             lane = part.start
             kernel(
                 self.lanes[part],
@@ -142,6 +147,7 @@ class LinearBatch:
                 self._world(lane),
                 vectors,
                 matrices,
+                counted,
                 Episodes(*(array[lane] for array in (self.lengths, self.rewards, self.bonuses, self.terminated))),
                 self.has_matrices,
             )
@@ -160,7 +166,11 @@ class LinearBatch:
             "HAS_PSI": "psi_norm" in reward.needs or "Psi" in self.keep,
             "HAS_XI": "xi_norm_next" in reward.needs or "Xi" in self.keep,
             "HAS_PHI_NORM": "phi_norm_next" in reward.needs,
-            "HAS_VISITS": "visits_next" in reward.needs,
+            "HAS_VISITS": "visits_next" in reward.needs and s.count == "cells",
+            "HAS_ELLIPSE": s.count == "features",
+            "STANDARDISED": s.standardised,
+            "HAS_POTENTIAL": s.potential,
+            "OPTIMISTIC": s.optimism > 0,
             "SINGLE": s.precision == "float32",
             "GREEDY": s.sf_target == "greedy",
             **FIXED,
@@ -168,18 +178,22 @@ class LinearBatch:
         functions: dict[str, Callable[..., Any]] = {"step": task.step, "observe": task.observe}
         return specialise(linear_q_kernel, HELPERS, constants, VECTOR_CODE, reward, FEATURE_QUANTITIES, functions)
 
-    def _room(self) -> tuple[Vectors, Deferred]:
+    def _room(self) -> tuple[Vectors, Deferred, Counted]:
         """Room for what a lane has in hand."""
         from spie.engine.matrix import WAITING  # imports Numba
 
-        task, D, A = self.task, self.D, self.task.n_actions
+        task, D, A, s = self.task, self.D, self.task.n_actions, self.settings[0]
         x, observation, q, q_next = map(np.zeros, (len(task.start_low), len(task.low), A, A))
         turns = aligned_zeros(D)
         large = [aligned_zeros(n, dtype=self.dtype) for n in (D, D, D, D, D, D, D, A * D)]
         vectors = Vectors._make([x, observation, turns, q, q_next, *large, np.zeros(self.n_cells, np.int64)])
-        waiting = (A + 1) * WAITING * D
-        square, u, p = (aligned_zeros(n, dtype=self.dtype) for n in ((A + 1) * D * D, waiting, waiting))
-        return vectors, Deferred(square, u, p, np.zeros(A + 1, np.int64))
+        counts, potential, optimistic = s.count == "features", s.potential, s.optimism > 0
+        n = A + 1 + (1 + A if optimistic else int(counts))
+        square, u, p = (aligned_zeros(n * size, dtype=self.dtype) for size in (D * D, WAITING * D, WAITING * D))
+        squares = (counts, potential, counts or potential)
+        of_counts = [aligned_zeros(D * D if is_needed else 0) for is_needed in squares]
+        counted = Counted._make([*of_counts, *map(aligned_zeros, (D, D, D, D, D)), np.zeros(A)])
+        return vectors, Deferred(square, u, p, np.zeros(n, np.int64)), counted
 
     def _world(self, lane: int) -> World:
         task, cells, features = self.task, self.settings[0].cells, self.lanes["features"][lane]

@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, no_type_check
 
 import numpy as np
 
+from spie.agents.linear_q import counting
+from spie.agents.linear_q.counting import count_frame, hopeful, moved_back, see
 from spie.engine.lanes import mix
+from spie.engine.payment import standardised
 from spie.engine.policy import FIRST_TIE, HALF, LOW_HALF, MASKED, epsilon_greedy, greedy_actions
 
 if TYPE_CHECKING:  # compiled into the kernel
@@ -31,6 +34,8 @@ ACTIONS = 1
 ALL_ACTIONS = np.uint64(1)
 HAS_PSI = HAS_XI = HAS_PHI_NORM = HAS_VISITS = False  # what the reward, or the caller, asks for
 SINGLE = False  # features, weights and matrices are float32
+STANDARDISED = HAS_POTENTIAL = OPTIMISTIC = False  # how the bonus is paid, and what the policy sees (counting.py)
+HAS_ELLIPSE = False  # visits are counted on the features, not in cells
 GREEDY = False  # psi looks ahead through the best next action, else through the one that is taken
 TO_UNIT = 2.0**-53
 
@@ -41,6 +46,8 @@ FIXED: dict[str, Any] = {
     "HALF": HALF,
     "LOW_HALF": LOW_HALF,
     "TO_UNIT": TO_UNIT,
+    "RENEWED": counting.RENEWED,
+    "LOOKED_AHEAD": counting.LOOKED_AHEAD,
 }
 VECTOR_CODE = {
     "spie.engine.matrix": (
@@ -52,7 +59,8 @@ VECTOR_CODE = {
 LANE = np.dtype(
     [(name, np.float64) for name in ("alpha", "eta", "gamma", "gamma_sr", "eta_pr", "gamma_pr", "beta")]
     + [("epsilon", np.uint64), ("word", np.uint64), ("stride", np.uint64), ("steps", np.int64), ("stopped", np.int64)]
-    + [("features", np.int64), ("episodes", np.int64)],
+    + [("features", np.int64), ("episodes", np.int64), ("frames", np.int64), ("optimism", np.float64)]
+    + [(name, np.float64) for name in ("n_bonuses", "bonus_mean", "bonus_squares")],
     align=True,
 )
 
@@ -92,7 +100,11 @@ class Vectors(NamedTuple):
 
 
 class Deferred(NamedTuple):
-    """Square matrices, Psi[0] ... Psi[A - 1] and Xi, and changes u p^T of them that wait. All start at zero."""
+    """Square matrices, Psi[0] ... Psi[A - 1] and Xi, and changes u p^T of them that wait. All start at zero.
+
+    Then, where features are counted, Lambda^-1 of frames, and with optimism those of the tries of each action; these
+    start at the identity.
+    """
 
     A: Any  # [matrices * D * D]
     u: Any  # [matrices * WAITING * D]
@@ -110,14 +122,14 @@ class Episodes(NamedTuple):
 
 
 @no_type_check
-def linear_q_kernel(lanes, cap, episodes, tie_tolerance, task, vectors, matrices, results, kept):
+def linear_q_kernel(lanes, cap, episodes, tie_tolerance, task, vectors, matrices, counted, results, kept):
     """Q-learning with an intrinsic reward on one lane."""
     lane = lanes[0]
     phi, phi_next, q, q_next, w = vectors.phi, vectors.phi_next, vectors.q, vectors.q_next, vectors.w
     D = len(phi)
     for episode in range(episodes):
         # s = env.reset(); a ~ epsilon-greedy
-        a = begin_episode(lane, tie_tolerance, task, vectors, matrices, D)
+        a = begin_episode(lane, tie_tolerance, task, vectors, matrices, counted, D)
         length, total_reward, total_bonus, done = 0, 0.0, 0.0, False
         while not done and length < cap:
             # s', r, done = env.step(a)
@@ -131,7 +143,10 @@ def linear_q_kernel(lanes, cap, episodes, tie_tolerance, task, vectors, matrices
 
             # a' ~ epsilon-greedy on Q(s', .)
             best = values(q_next, phi_next, w, D)
-            greedy = greedy_actions(q_next, np.uint64(0), ALL_ACTIONS, tie_tolerance)
+            if OPTIMISTIC:
+                see(ACTIONS + 2 + a, phi, counted, matrices, D)
+                best = hopeful(lane, q_next, phi_next, counted, matrices, D)
+            greedy = greedy_actions(counted.hope if OPTIMISTIC else q_next, np.uint64(0), ALL_ACTIONS, tie_tolerance)
             word = mix(lane.word)
             a_next = epsilon_greedy(word, lane.epsilon, greedy, ALL_ACTIONS)
             ahead = epsilon_greedy(word, np.uint64(0), greedy, ALL_ACTIONS) if GREEDY else a_next
@@ -140,10 +155,13 @@ def linear_q_kernel(lanes, cap, episodes, tie_tolerance, task, vectors, matrices
             # r = r + beta r_int, with Xi and Psi as they are after this step
             xi_norm_next = learn_Xi(lane, vectors, matrices, D)
             psi_norm = learn_Psi(lane, a, ahead, a_next, discount, overlap, vectors, matrices, D)
-            bonus = bonus_of(psi_norm, xi_norm_next, task, vectors, D)
+            bonus = bonus_of(lane, psi_norm, xi_norm_next, task, vectors, matrices, counted, D)
+            paid = r + lane.beta * bonus
+            if HAS_POTENTIAL:
+                paid += moved_back(lane, phi, phi_next, paid, discount, counted, D)
 
             # w[a] = w[a] + alpha (r + gamma (1 - done) max Q(s', .) - Q(s, a)) phi(s)
-            error = r + lane.beta * bonus + lane.gamma * discount * best - q[a]
+            error = paid + lane.gamma * discount * best - q[a]
             if not np.isfinite(error):
                 lane.stopped = lane.steps
                 break
@@ -167,7 +185,7 @@ def linear_q_kernel(lanes, cap, episodes, tie_tolerance, task, vectors, matrices
 
 
 @no_type_check
-def begin_episode(lane, tie_tolerance, task, vectors, matrices, D):
+def begin_episode(lane, tie_tolerance, task, vectors, matrices, counted, D):
     """A start, uniform in its box, and the first action."""
     x = vectors.x
     for i in range(len(x)):
@@ -175,10 +193,17 @@ def begin_episode(lane, tie_tolerance, task, vectors, matrices, D):
         x[i] = task.start_low[i] + np.float64(word >> np.uint64(11)) * TO_UNIT * task.start_width[i]
     observe(x, vectors.observation)
     featurise(vectors.phi, vectors, task.frequency, task.phase, D)
-    if HAS_VISITS:
+    if HAS_ELLIPSE:
+        count_frame(lane, vectors.phi, counted, matrices, D)
+    elif HAS_VISITS:
         vectors.visits[cell_of(vectors.observation, task)] += 1
+    if HAS_POTENTIAL:
+        for i in range(D):
+            add_scaled(counted.G, i * D, vectors.phi[i], vectors.phi, 0, D)
     values(vectors.q, vectors.phi, vectors.w, D)
-    greedy = greedy_actions(vectors.q, np.uint64(0), ALL_ACTIONS, tie_tolerance)
+    if OPTIMISTIC:
+        hopeful(lane, vectors.q, vectors.phi, counted, matrices, D)
+    greedy = greedy_actions(counted.hope if OPTIMISTIC else vectors.q, np.uint64(0), ALL_ACTIONS, tie_tolerance)
     a = epsilon_greedy(mix(lane.word), lane.epsilon, greedy, ALL_ACTIONS)
     if HAS_PSI:
         times(vectors.psi, a, vectors.phi, matrices, D)
@@ -262,19 +287,22 @@ def learn_Psi(lane, a, ahead, a_next, discount, overlap, vectors, matrices, D):
 
 
 @no_type_check
-def bonus_of(psi_norm, xi_norm_next, task, vectors, D):
+def bonus_of(lane, psi_norm, xi_norm_next, task, vectors, matrices, counted, D):
     """r_int of the step from s to s'; counts the arrival."""
     visits_next = 0.0
-    if HAS_VISITS:
+    if HAS_ELLIPSE:
+        visits_next = 1.0 / count_frame(lane, vectors.phi_next, counted, matrices, D)
+    elif HAS_VISITS:
         cell = cell_of(vectors.observation, task)
         vectors.visits[cell] += 1
         visits_next = np.float64(vectors.visits[cell])
-    return intrinsic_reward(
+    bonus = intrinsic_reward(
         psi_norm=psi_norm,
         xi_norm_next=xi_norm_next,
         phi_norm_next=norm_1(vectors.phi_next, 0, D) if HAS_PHI_NORM else 0.0,
         visits_next=visits_next,
     )
+    return standardised(lane, bonus) if STANDARDISED else bonus
 
 
 @no_type_check
@@ -316,6 +344,6 @@ def flush(matrices, vectors, D):
 
 
 HELPERS = (
-    mix, epsilon_greedy, greedy_actions, times, add_outer, flush, featurise, values, cell_of, begin_episode,
-    learn_Xi, learn_Psi, bonus_of,
+    mix, epsilon_greedy, greedy_actions, times, add_outer, flush, *counting.HELPERS, featurise, values, cell_of,
+    begin_episode, learn_Xi, learn_Psi, bonus_of,
 )  # fmt: skip

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from spie.agents.base import Agent, Range, Request, check_ranges
-from spie.errors import check_whole, is_among, unknown
+from spie.errors import check_flag, check_whole, is_among, unknown
 from spie.features import FourierFeatures, fourier_features
 from spie.rewards import get_reward
 from spie.tasks.base import Kind
@@ -42,6 +42,10 @@ class LinearQ(Agent[EpisodeTrace]):
     features_seed: int | None = None  # None: every seed draws features of its own
     sf_target: Literal["sarsa", "greedy"] = "sarsa"  # psi looks ahead through the action taken next or the best one
     cells: int = 20  # along each axis, in which visits are counted
+    count: Literal["cells", "features"] = "cells"  # how they are counted: in cells, or by how new features are
+    standardised: bool = False  # whether the bonus is paid in deviations from its mean, less 1
+    potential: bool = False  # whether what is paid is moved backwards by successor features of discount gamma_sr
+    optimism: float = 0.0  # C of C / (1 + n)^2, which acting and looking ahead add to Q of an action tried n times
     tie_tolerance: float = 1e-9  # relative difference below which values count as equal
     precision: Literal["float64", "float32"] = "float64"  # of features, weights and matrices (docs/speed.md)
 
@@ -51,7 +55,7 @@ class LinearQ(Agent[EpisodeTrace]):
         check_ranges(
             self, alpha=rate, eta=rate, eta_pr=rate, gamma=unit, gamma_sr=below_one, gamma_pr=below_one,
             beta="(-inf, inf)", epsilon=unit, length_scale="(0, inf)", dimension=size, cells=size,
-            tie_tolerance=below_one,
+            tie_tolerance=below_one, optimism="[0, inf)",
         )  # fmt: skip
         for name in ("dimension", "cells"):
             check_whole(f"LinearQ: {name}", getattr(self, name), 1, 10_000)
@@ -61,6 +65,17 @@ class LinearQ(Agent[EpisodeTrace]):
             raise unknown("sf_target for LinearQ", self.sf_target, ("sarsa", "greedy"))
         if not is_among(self.precision, ("float64", "float32")):
             raise unknown("precision for LinearQ", self.precision, ("float64", "float32"))
+        if not is_among(self.count, ("cells", "features")):
+            raise unknown("count for LinearQ", self.count, ("cells", "features"))
+        check_flag("LinearQ: standardised", self.standardised)
+        check_flag("LinearQ: potential", self.potential)
+        if self.count == "features" and "visits_next" not in get_reward(self.reward).needs:
+            cure = 'use "count", or leave out count="features"'
+            raise ValueError(f'LinearQ: reward "{self.reward}" counts nothing; {cure}')
+        if self.standardised and self.reward == "none":
+            raise ValueError('LinearQ: standardised=True needs a bonus, and reward "none" pays none; use "count"')
+        if self.precision == "float32" and (self.count == "features" or self.potential or self.optimism):
+            raise ValueError("LinearQ: counts on features, potential and optimism need precision=float64")
 
     def features(self, task: ContinuousTask, seed: int) -> FourierFeatures:
         """The features that a seed of this agent sees."""
@@ -70,7 +85,9 @@ class LinearQ(Agent[EpisodeTrace]):
     def seconds_per_step(self, task: ContinuousTask) -> float:
         """About how long a step takes on one core, compiled."""
         matrices = len({"psi_norm", "xi_norm_next"} & set(get_reward(self.reward).needs))
-        return 3e-9 * self.dimension + 1.3e-10 * matrices * self.dimension**2
+        matrices += 2 * (self.count == "features") + task.n_actions * (self.optimism > 0)
+        ahead = 1e-11 * self.dimension**3 / 16 if self.potential else 0.0
+        return 3e-9 * self.dimension + 1.3e-10 * matrices * self.dimension**2 + ahead
 
     @property
     def rewards(self) -> tuple[str, ...]:
@@ -106,4 +123,8 @@ AGENTS: dict[str, dict[str, Any]] = {
     "linear-q-sf-pf": {"reward": "sf-pf"},
     "linear-q-constant": {"reward": "constant"},
     "linear-q-count": {"reward": "count"},
-}
+    "linear-q-novelty": {"reward": "count", "count": "features", "standardised": True, "beta": 0.01},
+    "linear-q-sp-novelty": {
+        "reward": "count", "count": "features", "standardised": True, "potential": True, "beta": 0.01,
+    },
+}  # fmt: skip

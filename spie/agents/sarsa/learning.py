@@ -28,7 +28,8 @@ from spie.agents.sarsa.options import (
     SPARSE,
     STANDARDISED,
 )  # fmt: skip
-from spie.agents.sarsa.payment import closest_so_far, shaped, standardised
+from spie.agents.sarsa.payment import closest_so_far, shaped
+from spie.engine.payment import standardised
 from spie.engine.sparse_rows import entry, update_sparse_row
 
 if TYPE_CHECKING:  # compiled into the kernel

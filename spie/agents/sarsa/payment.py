@@ -22,19 +22,8 @@ from typing import no_type_check
 import numpy as np
 
 from spie.agents.sarsa.options import ACTIONS, LEFT, PAID, RENEWED, SPARSE, SUCCESSORS, U
+from spie.engine.payment import standardised
 from spie.engine.sparse_rows import entry
-
-
-@no_type_check
-def standardised(lane, bonus):
-    """A bonus by how far it lies from the mean of all so far, in deviations, less 1."""
-    lane.n_bonuses += 1.0
-    difference = bonus - lane.bonus_mean
-    lane.bonus_mean += difference / lane.n_bonuses
-    lane.bonus_squares += difference * (bonus - lane.bonus_mean)
-    if lane.bonus_squares <= 0.0:
-        return -1.0
-    return (bonus - lane.bonus_mean) * np.sqrt(lane.n_bonuses / lane.bonus_squares) - 1.0
 
 
 @no_type_check
