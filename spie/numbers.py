@@ -28,6 +28,14 @@ def number(value: Any, digits: int | None = None, *, significant: int | None = N
     return text.replace("-", MINUS) if on_page else text
 
 
+def duration(seconds: float) -> str:
+    """A time for reading: 40 s, 12 minutes, 3 hours, 5 days."""
+    for unit, length in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:,.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
 def between(low: float, high: float, digits: int | None = None) -> str:
     """An interval."""
     return f"{number(low, digits)} \N{EN DASH} {number(high, digits)}"

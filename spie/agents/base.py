@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from spie.agents.replay import Replay as Replay
 from spie.engine.lanes import seed_array
+from spie.engine.specialise import Kernel
 from spie.errors import check_number, check_whole, is_name, is_row, is_whole, told
 from spie.tasks.base import Kind
 from spie.trace import Result
@@ -217,6 +218,11 @@ class Agent(Protocol[R_co]):
         """
         return [one.execute(request.part(i, len(settings))) for i, one in enumerate(settings)]
 
+    @classmethod
+    def kernels(cls, settings: Sequence[Any], request: Request) -> Sequence[Kernel]:
+        """What has to be compiled before these settings run, if no earlier process has; mostly nothing."""
+        return ()
+
     def execute(self, request: Request) -> R_co:
         """Run these settings: what an agent defines that has no `run` of its own."""
         if type(self).run is Agent.run:
@@ -261,6 +267,10 @@ class Agent(Protocol[R_co]):
     def seconds_per_step(self, task: Any) -> float:
         """About how long a step of one seed takes on one core, compiled."""
         return 1e-4
+
+    def size_of_step(self, task: Any) -> float:
+        """What searches are cut into pieces by. It never changes: the ids of stored pieces depend on it."""
+        return self.seconds_per_step(task)
 
     def memory(self, task: Any, steps: int, seeds: int) -> int:
         """About how many bytes a run needs; 0 where it is next to nothing."""

@@ -2,7 +2,6 @@
 
 import functools
 import json
-import os
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -179,7 +178,8 @@ def _run(
     while not finished:  # what follows from these runs is planned once they are stored
         planned = e.planned(seeds, store)
         runs = _chosen_runs(e, planned, only)
-        console.print(f"[bold]{e.key}[/]: {_plan(runs, store)}", highlight=False)
+        console.print(f"[bold]{e.key}[/]: {_plan(runs, store, on or e.on)}", highlight=False, soft_wrap=True)
+        _say_sooner(runs, store, on or e.on, console)
         missing = {r.id for r in runs if r.id not in store}
         if after is not None and len(missing) < len(runs):
             after(store)
@@ -234,7 +234,10 @@ def _check(keys: list[str], on: str | None, address: str | None, only: "Sequence
         runs = _chosen_runs(file.experiment, list(shipped.recorded_runs(file).values()), only)
         tenth = random.sample(runs, -(-len(runs) // 10))
         with tempfile.TemporaryDirectory() as folder, Store(f"{folder}/check.db") as store:
-            console.print(f"[bold]{key}[/] ({file.mark}), a random tenth: {_plan(tenth, store)}", highlight=False)
+            console.print(
+                f"[bold]{key}[/] ({file.mark}), a random tenth: {_plan(tenth, store, on or file.experiment.on)}",
+                highlight=False,
+            )
             with _progress(tenth, store, console) as report:
                 for r in execute(tenth, store, on or file.experiment.on, address, report):
                     report(r, 1.0)
@@ -297,22 +300,27 @@ def _progress(runs: "list[Run]", store: "Store", console: "Console") -> "Iterato
             yield report
 
 
-def _plan(runs: "list[Run]", store: "Store") -> str:
+def _plan(runs: "list[Run]", store: "Store", on: str) -> str:
     """What a command is about to do, and how long that takes."""
+    from spie.runs.estimate import estimate
+
     if not runs:
         return "nothing to run, it is drawn from the settings"
     missing = [r for r in runs if r.id not in store]
     shape = f"{len(runs)} runs x {runs[0].n_seeds} seeds"
     if not missing:
         return f"{shape}, all stored"
-    seconds = sum(r.seconds for r in missing) / (os.cpu_count() or 1)
-    bound = "at most" if any(r.episodes for r in missing) else "about"
     stored = f", {len(runs) - len(missing)} stored" if len(missing) < len(runs) else ""
-    how_long = f"{seconds:.0f} s" if seconds < 600 else duration(seconds)
-    plan = f"{shape}{stored}, {bound} {how_long}"
-    if any(not r.settings.resumable for r in missing):
-        plan += ", and some 2 s for each kernel that is compiled for the first time"
-    return plan
+    return f"{shape}{stored}, {estimate(missing, on)}"
+
+
+def _say_sooner(runs: "list[Run]", store: "Store", on: str, console: "Console") -> None:
+    """Where episodes end by themselves, try a few seeds, and say how long the rest takes by those."""
+    from spie.runs.estimate import TRIED, can_be_tried, estimate
+
+    missing = [r for r in runs if r.id not in store]
+    if on == "serial" and any(map(can_be_tried, missing)) and estimate(missing).running > TRIED:
+        console.print(f"  by a tenth of the seeds: {estimate(missing, tried=True)}", highlight=False)
 
 
 def _print_cells(experiment: "Experiment", cells: list[dict[str, Any]]) -> None:

@@ -1,5 +1,6 @@
 """`spie sweep` and `spie tune`: searches over settings."""
 
+import dataclasses
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -72,17 +73,15 @@ def sweep(
     options = {} if task is None else {"task": task}
     tried = searches(where, agent or [], parse_choices(values or []), steps, options=options)
     seconds_left = None if budget is None else parse_duration(budget)
-    n, seconds = size(tried, seeds)
-    cost = f"at most {max(1, seconds):,.0f} s on this machine and some 2 s for each new kernel"
+    plan = Plan(seeds, top, confirm, halving, seconds_left, on, address, results, yes)
+    n, cost = size(tried, plan)
     console.print(f"[bold]{plain(where)}[/]: {n:,} settings x {seeds} seeds, {cost}", highlight=False, soft_wrap=True)
     if task is None and (ignored := _ignored_goals(tried)):
         said = f"goals or ends {ignored} of the map are ignored: all of it is explored; --task goal seeks them"
         console.print(said, highlight=False, soft_wrap=True)
     try:
         with progress_bar(console, "{task.percentage:3.0f} %") as progress:
-            table = run_sweep(
-                tried, Plan(seeds, top, confirm, halving, seconds_left, on, address, results, yes, progress)
-            )
+            table = run_sweep(tried, dataclasses.replace(plan, progress=progress))
     except OutOfTime as stop:
         console.print(f"unfinished: {plain(stop)}", highlight=False)
         return

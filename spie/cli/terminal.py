@@ -11,6 +11,7 @@ import typer
 
 from spie import numbers
 from spie.errors import printable, told
+from spie.numbers import duration as duration
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -181,18 +182,10 @@ def progress_bar(console: "Console", text: str) -> "Iterator[Callable[[float, fl
     """A bar on a terminal; gives what is to be told how much is done, and of how much."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    with Progress(
-        TextColumn(f"  {text}"), BarColumn(), TimeRemainingColumn(), console=console, transient=True
-    ) as progress:
+    columns = (TextColumn(f"  {text}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task("")
         yield lambda done, total: progress.update(bar, completed=done, total=total)
-
-
-def duration(seconds: float) -> str:
-    for unit, length in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{seconds:.0f} s"
 
 
 def number(x: float) -> str:

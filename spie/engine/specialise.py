@@ -95,7 +95,7 @@ def specialise(
     quantities: Sequence[str] = QUANTITIES,
     functions: Mapping[str, Callable[..., Any]] | None = None,
     allocates: bool = False,
-) -> Callable[..., Any]:
+) -> "Kernel":
     """Compile `kernel` and its `helpers` with these constants; they call the reward as `intrinsic_reward(*quantities)`.
 
     `imports` names, by module, what compiled code of ours the kernel uses; `functions` are further functions that may
@@ -127,7 +127,7 @@ def specialise(
     own = "" if reward.built_in else f" of {code.co_filename}, line {code.co_firstlineno}"
     what = f'reward "{reward.name}"' + "".join(f", {name}" for name in functions or ())
     files = {function.__code__.co_filename for function in given.values()}
-    return _noted(_with_clear_errors(compiled, what, written, files), what + own)
+    return Kernel(compiled, _with_clear_errors(compiled, what, written, files), what + own)
 
 
 def _needed_texts(
@@ -292,18 +292,24 @@ def under_way() -> list[str]:
     return sorted({*_UNDER_WAY})
 
 
-def _noted(kernel: Callable[..., Any], what: str) -> Callable[..., Any]:
-    """The kernel; while it is at work, `under_way` says so."""
+class Kernel:
+    """Compiled code, or code that is compiled when it is first called; while it is at work, `under_way` says so."""
 
-    @functools.wraps(kernel)
-    def call(*args: Any) -> Any:
-        _UNDER_WAY.append(what)
+    def __init__(self, compiled: Any, call: Callable[..., Any], what: str) -> None:
+        self.name: str = compiled.py_func.__module__  # a hash of all that makes its text
+        self._compiled, self._call, self._what = compiled, call, what
+
+    def __call__(self, *args: Any) -> Any:
+        _UNDER_WAY.append(self._what)
         try:
-            return kernel(*args)
+            return self._call(*args)
         finally:
-            _UNDER_WAY.remove(what)
+            _UNDER_WAY.remove(self._what)
 
-    return call
+    @property
+    def is_compiled(self) -> bool:
+        """Whether it is there already, in this process or on disk."""
+        return bool(self._compiled.overloads) or any((cache_folder() / "__pycache__").glob(f"{self.name}.*.nbi"))
 
 
 def _with_clear_errors(

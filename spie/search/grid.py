@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spie.agents.base import Agent, Request, Resources, changed, identity
+from spie.engine.specialise import Kernel
 from spie.errors import unknown
 from spie.tasks.base import Task
 from spie.trace import EpisodeTrace, Result, Scores, Trace
@@ -124,6 +125,10 @@ class SettingsGrid(Agent[Scores]):
     def seconds_per_step(self, task: Task) -> float:
         """About how long a step of all settings takes on one core, compiled."""
         return float(len(self) * self.base.seconds_per_step(task))
+
+    @classmethod
+    def kernels(cls, settings: "Sequence[SettingsGrid]", request: Request) -> list[Kernel]:
+        return [kernel for grid in settings for kernel in grid.base.kernels(grid.variants(), request)]
 
     def require(self) -> None:
         self.base.require()

@@ -85,7 +85,8 @@ class Search:
 
     def pieces(self, seeds: int) -> list[SettingsGrid]:
         """The grids in pieces that take about PIECE_SECONDS with that many seeds."""
-        most = int(PIECE_SECONDS * len(self) / self.seconds(seeds))
+        n_steps, size = self.steps * (self.episodes or 1) * seeds, self.grids[0].base.size_of_step(self.task)
+        most = int(PIECE_SECONDS * len(self) / (len(self) * float(n_steps * size)))
         return [piece for grid in self.grids for piece in grid.split(most)]
 
     @cached_property

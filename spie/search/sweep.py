@@ -2,7 +2,6 @@
 
 import contextlib
 import math
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from spie.files import csv_text, write_whole
 from spie.notebook import html_table
 from spie.runs.backends import execute
+from spie.runs.estimate import NeededTime, cores, estimate
 from spie.runs.run import Run, load
 from spie.runs.store import Store
 from spie.runs.user_code import source_of
@@ -148,14 +148,19 @@ def _stopped(runs: Sequence[Run], stored: Callable[[Run], Any]) -> str:
     return f"{len(names):,} of {in_all:,} runs stopped where their numbers became infinite or NaN, such as {names[0]}"
 
 
-def size(searches: Sequence[Search], seeds: int) -> tuple[int, float]:
-    """How many settings, and about how many seconds on this machine."""
-    return sum(map(len, searches)), sum(search.seconds(seeds) for search in searches) / (os.cpu_count() or 1)
+def size(searches: Sequence[Search], plan: Plan) -> tuple[int, NeededTime]:
+    """How many settings, and how long they take on this machine, what is stored aside; without those that confirm."""
+    if not plan.yes:
+        _refuse_absurd(searches, plan.seeds)
+    choices = [plan.choice(search) for search in searches]
+    with Store(plan.results) as store:
+        runs = [run for choice in choices for run in choice.runs(0, partial(load, store)) if run.id not in store]
+    return sum(map(len, searches)), estimate(runs, plan.on)
 
 
 def _refuse_absurd(searches: Sequence[Search], seeds: int) -> None:
-    n, seconds = size(searches, seeds)
-    hours = seconds / 3600
+    n = sum(map(len, searches))
+    hours = sum(search.seconds(seeds) for search in searches) / cores() / 3600
     if n > MOST_SETTINGS or hours > MOST_HOURS or 8 * n * seeds > MOST_BYTES:
         raise ValueError(
             f"{n:,} settings x {seeds:,} seeds take about {hours:,.0f} hours on this machine and "

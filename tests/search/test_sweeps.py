@@ -231,7 +231,7 @@ def test_the_command_prints_the_best_and_writes_the_whole_table(command, tmp_pat
     title, _, *rows = out.strip().splitlines()
     assert title.strip() == "riverswim, sarsa: total reward (more is better); alpha varies"
     assert len(rows) == 1
-    assert "3 settings x 3 seeds, at most 1 s" in err
+    assert "3 settings x 3 seeds, about 1 s" in err
     with open("all.csv", newline="") as file:
         table = list(csv.DictReader(file))
     assert sorted(float(row["alpha"]) for row in table) == [0.05, 0.1, 0.5]

@@ -22,7 +22,7 @@ from spie.agents.linear_q.kernel import (
     linear_q_kernel,
 )  # fmt: skip
 from spie.engine.lanes import aligned_zeros, check_memory, random_streams, run_chunks
-from spie.engine.specialise import specialise
+from spie.engine.specialise import Kernel, specialise
 from spie.errors import unknown
 from spie.features import FourierFeatures
 from spie.rewards import FEATURE_QUANTITIES, get_reward
@@ -56,6 +56,13 @@ def run_batch(settings: "Sequence[LinearQ]", request: Request) -> list[EpisodeTr
     run_chunks([chunk for group in groups for chunk in group.chunks()], session.threads, session.progress)
     traces = [trace for group in groups for trace in group.traces()]
     return [traces[order.index(i)] for i in range(len(settings))]
+
+
+def kernels(settings: "Sequence[LinearQ]", request: Request) -> list[Kernel]:
+    """What has to be compiled before these settings run."""
+    seeds, kept = request.seed_array[:1], set(request.keep.matrices)
+    kinds = {_kind(s): s for s in settings}.values()
+    return [LinearBatch([s], request.task, request.steps, seeds, 1, kept).kernel() for s in kinds]
 
 
 def _kind(s: "LinearQ") -> tuple[Any, ...]:
@@ -128,7 +135,7 @@ class LinearBatch:
 
     def chunks(self) -> list[tuple[Callable[[slice], None], slice]]:
         """A call of the kernel for each lane."""
-        kernel, own = self._kernel(), threading.local()
+        kernel, own = self.kernel(), threading.local()
 
         def run(part: slice) -> None:
             if not hasattr(own, "vectors"):  # once per thread
@@ -156,7 +163,8 @@ class LinearBatch:
 
         return [(run, slice(i, i + 1)) for i in range(len(self.lanes))]
 
-    def _kernel(self) -> Callable[..., Any]:
+    def kernel(self) -> Kernel:
+        """The code that the lanes run."""
         s, task, A = self.settings[0], self.task, self.task.n_actions
         reward = get_reward(s.reward)
         constants = {

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from spie.agents.base import Agent, Range, Request, check_ranges
+from spie.engine.specialise import Kernel
 from spie.errors import check_flag, check_whole, is_among, unknown
 from spie.features import FourierFeatures, fourier_features
 from spie.rewards import get_reward
@@ -84,10 +85,16 @@ class LinearQ(Agent[EpisodeTrace]):
 
     def seconds_per_step(self, task: ContinuousTask) -> float:
         """About how long a step takes on one core, compiled."""
-        matrices = len({"psi_norm", "xi_norm_next"} & set(get_reward(self.reward).needs))
-        matrices += 2 * (self.count == "features") + task.n_actions * (self.optimism > 0)
         ahead = 1e-11 * self.dimension**3 / 16 if self.potential else 0.0
-        return 3e-9 * self.dimension + 1.3e-10 * matrices * self.dimension**2 + ahead
+        return 1.3e-9 * self.dimension + 5.2e-11 * self._n_matrices(task) * self.dimension**2 + ahead
+
+    def size_of_step(self, task: ContinuousTask) -> float:
+        ahead = 1e-11 * self.dimension**3 / 16 if self.potential else 0.0
+        return 3e-9 * self.dimension + 1.3e-10 * self._n_matrices(task) * self.dimension**2 + ahead
+
+    def _n_matrices(self, task: ContinuousTask) -> int:
+        learned = len({"psi_norm", "xi_norm_next"} & set(get_reward(self.reward).needs))
+        return learned + 2 * (self.count == "features") + task.n_actions * (self.optimism > 0)
 
     @property
     def rewards(self) -> tuple[str, ...]:
@@ -103,6 +110,12 @@ class LinearQ(Agent[EpisodeTrace]):
         from spie.agents.linear_q.batch import run_batch
 
         return run_batch(settings, request)
+
+    @classmethod
+    def kernels(cls, settings: Sequence["LinearQ"], request: Request) -> list[Kernel]:
+        from spie.agents.linear_q.batch import kernels
+
+        return kernels(settings, request)
 
     def tuning_ranges(self, task: ContinuousTask) -> dict[str, Range]:
         ranges = {"alpha": Range(0.001, 0.5, log=True), "epsilon": Range(0.01, 0.5, log=True)}

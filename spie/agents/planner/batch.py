@@ -28,7 +28,7 @@ from spie.agents.tables import TableBatch, run_recorded
 from spie.engine import simulator
 from spie.engine.lanes import aligned_zeros, check_memory, run_chunks
 from spie.engine.simulator import LaneRecords
-from spie.engine.specialise import specialise
+from spie.engine.specialise import Kernel, specialise
 from spie.rewards import get_reward
 from spie.tasks.base import check_kind
 from spie.trace import Trace
@@ -81,9 +81,7 @@ def new_model(available: NDArray[np.uint64], A: int, pool: int, cost: int) -> Mo
     return Model(available=available, **arrays, **vectors)
 
 
-def compiled(
-    kernel: Callable[..., Any], helpers: Sequence[Callable[..., Any]], A: int, **more: Any
-) -> Callable[..., Any]:
+def compiled(kernel: Callable[..., Any], helpers: Sequence[Callable[..., Any]], A: int, **more: Any) -> Kernel:
     """A kernel around `choose` and `learn`; it depends on nothing but the number of actions, and `more` constants."""
     constants = {"ACTIONS": A, "Q_WIDTH": A, **FIXED, **more}
     return specialise(kernel, helpers, constants, VECTOR_CODE, get_reward("none"))

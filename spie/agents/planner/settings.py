@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from spie.agents.base import Agent, Range, Request, check_ranges
+from spie.engine.specialise import Kernel
 from spie.errors import check_whole, is_among, unknown
 from spie.tasks.mdp import MDP
 from spie.trace import Trace
@@ -77,6 +78,13 @@ class Planner(Agent[Trace]):
         from spie.agents.planner.batch import run_batch
 
         return run_batch(settings, request)
+
+    @classmethod
+    def kernels(cls, settings: Sequence["Planner"], request: Request) -> list[Kernel]:
+        from spie.agents.planner.batch import compiled
+        from spie.agents.planner.kernel import HELPERS, planner_kernel
+
+        return [compiled(planner_kernel, HELPERS, request.task.n_actions)]
 
     def tuning_ranges(self, task: MDP | None) -> dict[str, Range]:
         """What may be worth a try."""

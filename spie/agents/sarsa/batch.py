@@ -18,7 +18,7 @@ from spie.agents.sarsa.recording import check_mazes, dynamics, recording
 from spie.agents.tables import TableBatch, run_recorded
 from spie.engine import sparse_rows
 from spie.engine.lanes import aligned_zeros, check_memory, random_streams, run_chunks
-from spie.engine.specialise import specialise
+from spie.engine.specialise import Kernel, specialise
 from spie.rewards import EPISODE_QUANTITIES, QUANTITIES, get_reward
 from spie.tasks.base import check_kind
 from spie.tasks.mdp import MDP
@@ -50,6 +50,13 @@ def run_batch(settings: "Sequence[Sarsa]", request: Request) -> list[Trace]:
 
     traces = run_recorded(request, make)
     return [trace for _, trace in sorted(zip(order, traces, strict=True), key=lambda pair: pair[0])]
+
+
+def kernels(settings: "Sequence[Sarsa]", request: Request) -> list[Kernel]:
+    """What has to be compiled before these settings run on their own choices."""
+    shape = (request.steps, request.seed_array[:1], request.episodes, request.keep)
+    batch = Batch(settings, as_mazes(request.task), *shape)
+    return [batch.kernel(s) for s in {_kind(s): s for s in settings}.values()]
 
 
 def in_order(settings: "Sequence[Sarsa]") -> list[int]:
@@ -186,15 +193,12 @@ class Batch(TableBatch["Sarsa"]):
         """A function that runs a slice of lanes of one kind, and how many lanes to give it at a time."""
         S = self.mdp.n_states
         has = self._has(s)
-        matrices = has["M"] + has["F"] + has["N"] if s.learned else 0
-        is_sparse = matrices > 0 and (S > DENSE_STATES if s.sparse is None else s.sparse)
+        matrices, is_sparse, constants = self._layout(s, has)
         if is_sparse and set(self.keep) - {"Q"}:
             raise ValueError(f"row-sparse runs keep no {', '.join(sorted(set(self.keep) - {'Q'}))}; set sparse=False")
-        constants = self._constants(s, has, is_sparse, ordered=matrices > 0 and not is_sparse)
         if s.potential and len(self.mazes) > 1:
             raise ValueError("potential=True knows one maze; with several mazes leave it out")
-        asked = (get_reward(s.reward), (*QUANTITIES, *EPISODE_QUANTITIES))
-        kernel = specialise(sarsa_kernel, HELPERS, constants, VECTOR_CODE, *asked, allocates=is_sparse)
+        kernel = self.kernel(s)
         together = group_size(S)
         square = 0 if is_sparse else together * S * (-(-S // 8) * 8)
         check_memory(8.0 * matrices * square, f"{self.mdp.name}: learning on {S:,} states", "set sparse=True")
@@ -225,6 +229,18 @@ class Batch(TableBatch["Sarsa"]):
         if self.keep or len(self.snapshot_steps):
             size = together  # the next group takes the place of this one
         return run, -(-size // together) * together
+
+    def kernel(self, s: "Sarsa") -> Kernel:
+        """The code that lanes with these settings run."""
+        _, is_sparse, constants = self._layout(s, self._has(s))
+        asked = (get_reward(s.reward), (*QUANTITIES, *EPISODE_QUANTITIES))
+        return specialise(sarsa_kernel, HELPERS, constants, VECTOR_CODE, *asked, allocates=is_sparse)
+
+    def _layout(self, s: "Sarsa", has: dict[str, bool]) -> tuple[int, bool, dict[str, Any]]:
+        """How many matrices are learned, whether row by row, and what is filled in before the kernel is compiled."""
+        matrices = has["M"] + has["F"] + has["N"] if s.learned else 0
+        is_sparse = matrices > 0 and (self.mdp.n_states > DENSE_STATES if s.sparse is None else s.sparse)
+        return matrices, is_sparse, self._constants(s, has, is_sparse, ordered=matrices > 0 and not is_sparse)
 
     def _has(self, s: "Sarsa") -> dict[str, bool]:
         """The matrices and sums that the reward, or the caller, asks for."""

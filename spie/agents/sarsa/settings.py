@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from spie.agents.base import Agent, Range, Request, check_ranges
+from spie.engine.specialise import Kernel
 from spie.errors import check_flag, is_among, unknown
 from spie.rewards import get_reward
 from spie.tasks.mdp import MDP
@@ -110,6 +111,10 @@ class Sarsa(Agent[Trace]):
 
     def seconds_per_step(self, task: MDP) -> float:
         """About how long a step takes on one core, compiled."""
+        matrices = len(get_reward(self.reward).matrices) if self.learned else 0
+        return 1.5e-8 + 1.5e-10 * matrices * task.n_states
+
+    def size_of_step(self, task: MDP) -> float:
         return 3e-8 + 3e-10 * task.n_states
 
     @property
@@ -127,6 +132,12 @@ class Sarsa(Agent[Trace]):
         from spie.agents.sarsa.batch import run_batch
 
         return run_batch(settings, request)
+
+    @classmethod
+    def kernels(cls, settings: Sequence["Sarsa"], request: Request) -> list[Kernel]:
+        from spie.agents.sarsa.batch import kernels
+
+        return kernels(settings, request)
 
     def tuning_ranges(self, task: MDP | None) -> dict[str, Range]:
         """The settings of the paper's sweep, from its least value to its largest."""
