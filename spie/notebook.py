@@ -1,9 +1,54 @@
-"""How things show themselves in a notebook: small HTML tables, in the colours of the page around them."""
+"""How things show themselves in a notebook: small HTML tables, in the colours of the page around them, and progress."""
 
 import html
+import importlib
 import math
-from collections.abc import Mapping, Sequence
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from spie.numbers import duration
+
+PATIENCE = 2.0  # seconds before a call says how far it is
+BETWEEN = 0.5  # seconds between two looks at that
+
+
+def progress_below(what: str) -> "CallProgress | None":
+    """What shows below a notebook's cell how far a call is, by (done, in all) or a share; None outside notebooks."""
+    loaded: Any = sys.modules.get("IPython")
+    shell = None if loaded is None else loaded.get_ipython()
+    if shell is None or "IPKernelApp" not in shell.config:
+        return None
+    return CallProgress(what, importlib.import_module("IPython.display"))
+
+
+class CallProgress:
+    """A line below a cell, from the third second of a call until it is done."""
+
+    def __init__(self, what: str, shows: Any, now: Callable[[], float] = time.monotonic) -> None:
+        self.what, self.shows, self.now = what, shows, now
+        self.began, self.looked = now(), -math.inf
+        self.handle: Any = None
+
+    def __call__(self, done: float, in_all: float = 1.0) -> None:
+        now = self.now()
+        taken, ended = now - self.began, done >= in_all
+        if taken < PATIENCE or (now - self.looked < BETWEEN and not ended):
+            return
+        self.looked = now
+        if ended:
+            self._show("")
+            return
+        left = f", about {duration(taken * (in_all - done) / done)} left" if done > 0 else ""
+        self._show(f"{self.what}: {done / in_all:.0%} after {duration(taken)}{left}")
+
+    def _show(self, said: str) -> None:
+        line = self.shows.HTML(f"<small>{html.escape(said)}</small>" if said else "")
+        if self.handle is not None:
+            self.handle.update(line)
+        elif said:
+            self.handle = self.shows.display(line, display_id=True)
 
 
 def html_table(

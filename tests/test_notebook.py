@@ -8,7 +8,7 @@ import pytest
 
 import spie
 from spie.behaviour.rows import Rows
-from spie.notebook import html_curve, html_table, shown
+from spie.notebook import CallProgress, html_curve, html_table, progress_below, shown
 from spie.search.sweep import SweepTable
 from spie.trace import EpisodeTrace, Trace, Trajectory
 
@@ -95,3 +95,42 @@ def test_without_a_library_of_frames_there_are_columns(monkeypatch):
     with pytest.raises(ImportError, match=r"to_frame needs pandas or polars: pip install pandas; or take columns\(\)"):
         trace().to_frame()
     assert list(trace().columns()["total_reward"]) == [0, 10, 20]
+
+
+class Cell:
+    """The display of a notebook, which notes what it shows."""
+
+    HTML = staticmethod(str)
+
+    def __init__(self):
+        self.shown = []
+
+    def display(self, line, display_id):
+        self.shown.append(line)
+        return self
+
+    def update(self, line):
+        self.shown.append(line)
+
+
+def test_a_call_of_some_seconds_says_below_its_cell_how_far_it_is():
+    cell, clock = Cell(), [0.0]
+    tell = CallProgress("compare", cell, lambda: clock[0])
+    for now, share in ((1.0, 0.1), (4.0, 0.2), (4.1, 0.3), (10.0, 0.5)):
+        clock[0] = now
+        tell(share)
+    assert cell.shown == [
+        "<small>compare: 20% after 4 s, about 16 s left</small>",
+        "<small>compare: 50% after 10 s, about 10 s left</small>",
+    ]
+    tell(3.0, 3.0)
+    assert cell.shown[-1] == ""  # done: the result takes its place
+
+
+def test_outside_of_notebooks_and_within_two_seconds_nothing_is_shown():
+    assert progress_below("compare") is None
+    cell = Cell()
+    tell = CallProgress("compare", cell, lambda: 0.0)
+    tell(0.5)
+    tell(1.0)
+    assert cell.shown == []

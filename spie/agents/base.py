@@ -17,6 +17,7 @@ from spie.agents.replay import Replay as Replay
 from spie.engine.lanes import seed_array
 from spie.engine.specialise import Kernel
 from spie.errors import check_number, check_whole, is_name, is_row, is_whole, told
+from spie.notebook import progress_below
 from spie.tasks.base import Kind
 from spie.trace import Result
 
@@ -208,6 +209,8 @@ class Agent(Protocol[R_co]):
         >>> len(traces), traces[0].total_reward.shape
         (2, (3,))
         """
+        if session.progress is None and (shown := progress_below(cls.__name__)) is not None:
+            session = dataclasses.replace(session, progress=shown)
         return cls.execute_many(settings, Request(task, steps, seeds, episodes, keep, replay, session))
 
     @classmethod

@@ -17,6 +17,7 @@ from spie.behaviour.paths import Paths
 from spie.behaviour.rows import Rows
 from spie.behaviour.shelf import Shelf
 from spie.errors import unknown
+from spie.notebook import progress_below
 from spie.numbers import counted
 
 METHODS = ("mle", "map", "hierarchical")
@@ -238,7 +239,8 @@ def fit(
     for model in found:
         _refuse(model, paths)
         notes += [note for note in model.notes if note not in notes]
-        say = None if progress is None else _named(progress, f"fitting {model.name}")
+        what = f"fitting {model.name}"
+        say = progress_below(what) if progress is None else _named(progress, what)
         fits[model.name] = estimate(model, paths, method=method, starts=starts, seed=seed, shelf=shelf, progress=say)
     return Fit(paths, fits, method, starts, seed, tuple(notes), shelf, progress)
 

@@ -5,7 +5,7 @@ from typing import NoReturn
 
 import typer
 
-from spie.cli import check, compare, data, demo, film, fit, repair, report, run, show, studio, sweep, train
+from spie.cli import check, compare, data, demo, film, fit, listing, repair, report, run, show, studio, sweep, train
 from spie.cli.stopping import say_stopped, stopped_by_signals
 from spie.cli.terminal import app
 from spie.errors import printable
@@ -18,6 +18,7 @@ __all__ = [
     "demo",
     "film",
     "fit",
+    "listing",
     "main",
     "repair",
     "report",

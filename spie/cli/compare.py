@@ -15,6 +15,7 @@ from spie.cli.terminal import (
     app,
     check_output,
     error_console,
+    number,
     parse_assignments,
     parse_duration,
     progress_bar,
@@ -94,44 +95,44 @@ def _print(found: "BonusComparison") -> None:
     console = Console(highlight=False, markup=False, soft_wrap=True)
     for line in found.verdict:
         console.print(line)
-    reach = {"seeds that get there": f"seeds of {found.seeds} that get there"}
-    for rows in (found.table(), found.bonuses()):
+    table, bonuses = found.table(), found.bonuses()
+    settings = {row["arm"]: {"setting": row["setting"]} for row in table}
+    reward = REWARD | {"seeds that get there": f"seeds of\n{found.seeds} that\nget there"}
+    for rows, columns in ((table, reward), (bonuses, BONUS)):
         shown = Table(title=rows.title, title_justify="left", box=None, padding=(0, 1, 0, 0))
-        columns = SHOWN[rows.title == found.bonuses().title]
         for name, heading in columns.items():
-            shown.add_column(
-                reach.get(name, heading), justify="left" if name in ("arm", "setting", "sign") else "right"
-            )
+            words = name in ("arm", "setting", "sign")
+            shown.add_column(heading, justify="left" if words else "right", no_wrap=name in UNBROKEN)
         for row in rows:
-            shown.add_row(*(_cell(row, name) for name in columns))
+            shown.add_row(*(_cell({**row, **settings[row["arm"]]}, name) for name in columns))
         console.print("")
         Console(highlight=False).print(shown)
         for note in rows.notes:
-            console.print(note)
+            Console(highlight=False, markup=False).print(note)
 
 
-SHOWN = {
-    False: {
-        "arm": "arm", "reward per episode": "reward per episode [95 %]", "seeds that get there": "",
-        "chance to beat bare": "chance to beat bare", "p": "p", "setting": "setting",
-    },
-    True: {
-        "arm": "arm", "sign": "sign", "rms per step": "rms per step",
-        "outweighs the reward": "steps on which it outweighs the reward",
-        "steps per episode": "steps per episode", "episodes that end by themselves": "episodes that end by themselves",
-        "microseconds per step more than bare": "µs per step more than bare",
-    },
+REWARD = {
+    "arm": "arm", "reward per episode": "reward per episode\n[95 %]", "seeds that get there": "",
+    "chance to beat bare": "chance to beat\nbare [95 %]", "p": "p",
 }  # fmt: skip
+BONUS = {
+    "arm": "arm", "sign": "sign", "rms per step": "rms\nper\nstep", "outweighs the reward": "out-\nweighs\nreward",
+    "steps per episode": "steps\nper\nepisode", "episodes that end by themselves": "end by\nthem-\nselves",
+    "microseconds per step more than bare": "µs a\nstep\nmore", "setting": "setting",
+}  # fmt: skip
+UNBROKEN = ("arm", "reward per episode", "chance to beat bare")  # the others may be broken in a narrow terminal
 
 
 def _cell(row: "Mapping[str, Any]", name: str) -> str:
     from spie.behaviour.rows import short
 
     value = row.get(name)
-    if name == "reward per episode":
-        return f"{value:.3g} [{row['95 % from']:.3g}, {row['to']:.3g}]"
+    if name == "reward per episode" and value is not None:
+        return f"{number(value)} [{number(row['95 % from'])}, {number(row['to'])}]"
     if name == "chance to beat bare" and value is not None:
         return f"{value:.2f} [{row['chance from']:.2f}, {row['chance to']:.2f}]"
     if name in ("outweighs the reward", "episodes that end by themselves") and value is not None:
         return f"{value:.0%}"
+    if name in ("steps per episode", "microseconds per step more than bare") and value is not None:
+        return number(value)
     return f"{value:.2g}" if name in ("p", "rms per step") and value is not None else short(value)

@@ -40,9 +40,9 @@ def sweep_names(incomplete: str) -> list[str]:
 
 
 def reward_names(incomplete: str) -> list[str]:
-    from spie import rewards
+    from spie.dropin.known import bonus_names
 
-    return _beginning_with(incomplete, [*rewards.reward_names(), "novelty", "rnd", "sp-novelty"])
+    return _beginning_with(incomplete, list(bonus_names()))
 
 
 def _beginning_with(incomplete: str, names: list[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""`spie list` and `spie run`: the experiments."""
+"""`spie run`: the experiments."""
 
 import functools
 import json
@@ -21,56 +21,6 @@ if TYPE_CHECKING:
     from spie.paper.experiment import Experiment
     from spie.runs.run import Run
     from spie.runs.store import Store
-
-
-@app.command("list")
-def list_() -> None:
-    """What there is: experiments, intrinsic rewards, agents, tasks."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    from spie.agents.dqn.settings import BONUSES
-    from spie.agents.registry import names as agents
-    from spie.paper.registry import experiments
-    from spie.rewards import get_reward, reward_names
-    from spie.tasks.registry import KINDS
-    from spie.tasks.registry import names as tasks
-
-    console = Console()
-    table = Table(title="experiments (spie run NAME)", title_justify="left", box=None)
-    for column in ("name", "what it reproduces", "runs x seeds", "steps"):
-        table.add_column(column, justify="right" if column == "steps" else "left")
-    for e in experiments():
-        table.add_row(e.name, e.title, *_size(e))
-    console.print(table, "")
-    rewards = Table(title="intrinsic rewards", title_justify="left", box=None)
-    rewards.add_column("name")
-    rewards.add_column("what it pays for a step from s to s'")
-    for name in reward_names():
-        rewards.add_row(name, escape(get_reward(name).summary))
-    for name in BONUSES.names():
-        rewards.add_row(name, "of the deep agent only, with a network of its own")
-    console.print(rewards, "")
-    kinds = {"table": "tables", "continuous": "linear features", "images": "images"}
-    for kind in KINDS:
-        console.print(f"agents on {kinds[kind]}", style="bold")
-        console.print(" ", ", ".join(agents(kind)), highlight=False)
-    for kind in KINDS:
-        console.print(f"tasks for agents on {kinds[kind]}", style="bold")
-        more = {"table": ", any map of yours in a text file", "images": ", any Gymnasium id with images"}.get(kind, "")
-        console.print("  " + ", ".join(tasks(kind)) + more, highlight=False)
-
-
-def _size(e: "Experiment") -> tuple[str, str]:
-    """Runs, seeds and steps of an experiment."""
-    runs = e.runs(e.seeds)
-    if not runs:
-        return "-", "0"
-    steps = sum(run.steps * (run.episodes or 1) * run.n_seeds * run.settings.n_settings for run in runs)
-    n = sum(run.settings.n_settings for run in runs)  # a run of a search is many
-    shape = f"{n:,} x {runs[0].n_seeds}{f', best x {e.seeds}' if e.then else ''}"
-    return shape, f"{'up to ' if any(r.episodes for r in runs) else ''}{steps:,}"
 
 
 @app.command()

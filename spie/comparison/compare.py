@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,10 @@ from spie.comparison.calibration import Calibration, calibrate, measure
 from spie.comparison.outcome import BonusComparison, Trained
 from spie.dropin.environments import MadeTask, made_task
 from spie.dropin.spaces import numbering
+from spie.notebook import progress_below
+from spie.numbers import duration
+from spie.runs.estimate import cores as usable_cores
+from spie.runs.estimate import slowness
 from spie.runs.run import Run, load
 from spie.runs.store import Store
 from spie.search.select import Choice, Round, Search, fresh
@@ -77,12 +80,15 @@ class ComparisonPlan:
         """Of a seed of every arm."""
         return sum(map(self.seconds, self.arms))
 
-    def about(self, cores: int) -> str:
-        """What will be done, and how long that takes."""
-        seconds = (self.search_seconds() + self.seeds * self.seed_seconds()) / cores
+    def about(self, cores: int, search: float, fresh_seeds: float) -> str:
+        """What will be done, and how long that takes. search, fresh_seeds: shares of them that are not stored yet."""
+        seconds = search * self.search_seconds() + fresh_seeds * self.seeds * self.seed_seconds()
+        seconds *= slowness(busy_only=True) / cores
         chosen = f"{self.tried} settings x {self.choice_seeds} seeds, then"
         shape = f"{chosen} {len(self.arms)} arms x {self.seeds} fresh seeds, {self.steps:,} steps each"
-        return f"{shape}: about {max(1.0, seconds):,.0f} s on {cores} core{'s' * (cores > 1)}"
+        if search + fresh_seeds == 0:
+            return f"{shape}: all stored"
+        return f"{shape}: about {duration(max(1.0, seconds))} on {cores} core{'s' * (cores > 1)}"
 
 
 def compare(
@@ -127,16 +133,19 @@ def compare(
     True
     """
     _check(budget, again)
+    progress = progress or progress_below("compare")
     names = [bonuses] if isinstance(bonuses, str) else None if bonuses is None else list(bonuses)
     until = math.inf if budget is None else time.monotonic() + budget
     plan = dataclasses.replace(make_plan(env, agent, names, steps, seeds, choose, options), again=again)
-    cores = 1 if on == "serial" else os.cpu_count() or 1
-    say(plan.about(cores))
+    cores = 1 if on == "serial" else usable_cores()
     with Store(results) as store:
         stored, how = partial(load, store), (store, until, on, address, progress)
         choices = {arm.name: plan.choice(arm) for arm in plan.arms if arm.is_chosen}
         search = [run for choice in choices.values() for run in choice.runs(0, stored)]
-        _refuse_small_budget(plan, [run for run in search if run.id not in store], budget, cores)
+        missing = [run for run in search if run.id not in store]
+        left = 1.0 if missing else _left(plan, choices, stored, store)
+        say(plan.about(cores, len(missing) / max(1, len(search)), left))
+        _refuse_small_budget(plan, missing, budget, cores)
         finish(search, *how)
         settings = {arm.name: _chosen(arm, choices, stored) for arm in plan.arms}
         confirmed, notes = _confirm(plan, settings, how)
@@ -159,6 +168,13 @@ def _chosen(arm: Arm, choices: dict[str, Choice], stored: Callable[[Run], Any]) 
         return arm.grid.base
     choice = choices[arm.name]
     return choice.settings(int(choice.best(1, stored)[0]))
+
+
+def _left(plan: ComparisonPlan, choices: dict[str, Choice], stored: Callable[[Run], Any], store: Store) -> float:
+    """The share of the fresh seeds that is not stored yet, once the search is."""
+    settings = {arm.name: _chosen(arm, choices, stored) for arm in plan.arms}
+    runs = [_run(plan, arm, settings, seed) for seed in plan.fresh_seeds for arm in plan.arms]
+    return sum(run.id not in store for run in runs) / len(runs)
 
 
 def _confirm(

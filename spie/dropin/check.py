@@ -21,7 +21,7 @@ from spie.dropin.known import OURS, bonus_names
 from spie.dropin.scale import AverageReward
 from spie.dropin.settings import Beta, Settings
 from spie.dropin.teacher import NAMES as TEACHERS
-from spie.errors import unknown
+from spie.errors import told, unknown
 from spie.representations import fr, pr, sr, stationary
 from spie.rewards import REWARDS, get_reward, quantities
 from spie.tasks import grid
@@ -106,8 +106,22 @@ class Findings(list[Finding]):
         return f"{len(self)} findings: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}"
 
 
+COUNT_REWARDS = (gym.wrappers.RecordEpisodeStatistics.__name__, "Monitor")  # and tell of them in info["episode"]
+
+
+def _below(env: Any) -> tuple[IntrinsicReward, list[str]]:
+    """The wrapper with the bonus, and the names of those above it."""
+    above: list[str] = []
+    while not isinstance(env, IntrinsicReward):
+        if not isinstance(env, gym.Wrapper):
+            raise ValueError(f"check_reward takes a name, or an environment in an IntrinsicReward, not {told(env)}")
+        above.append(type(env).__name__)
+        env = env.env
+    return env, above
+
+
 def check_reward(
-    reward: str | IntrinsicReward,
+    reward: str | gym.Env[Any, Any],
     env: gym.Env[Any, Any] | None = None,
     steps: int = 2000,
     seed: int = 0,
@@ -115,6 +129,7 @@ def check_reward(
 ) -> Findings:
     """Check an intrinsic reward by name, or a wrapper with its settings, on an environment; print what was found.
 
+    reward: a name, or an environment in which an IntrinsicReward is, below other wrappers or not.
     beta: where a name is checked; "auto" as in IntrinsicReward.
     env: by default the wrapper's own; for a name a maze of two rooms, or MountainCar where the reward needs features.
     Raises ValueError where the reward is at fault; a note is worth knowing and no fault. Nothing learns but copies.
@@ -126,11 +141,15 @@ def check_reward(
     """
     if steps < 1:
         raise ValueError(f"check_reward: steps must be 1 or more, not {steps}")
+    findings = Findings()
     if isinstance(reward, str):
         checked = CheckedReward(env or _usual_env(reward), Settings(reward, beta), None, steps, seed)
     else:
-        checked = CheckedReward(env or reward.env, reward.bonus.settings, reward.bonus.features, steps, seed)
-    findings = Findings()
+        wrapper, above = _below(reward)
+        checked = CheckedReward(env or wrapper.env, wrapper.bonus.settings, wrapper.bonus.features, steps, seed)
+        for name in {*above} & {*COUNT_REWARDS}:
+            counts = f"{name} above counts the bonus as reward; write IntrinsicReward({name}(env), ...)"
+            findings.append(Finding("order", "note", counts))
     for check, verdicts in CHECKS.items():
         try:
             findings += [Finding(check, *verdict) for verdict in verdicts(checked)]

@@ -30,6 +30,15 @@ RND = Reward("rnd", lambda prediction_error: prediction_error, ("prediction_erro
 ETD = "etd"
 OURS = (E3B.name, *NOVELTIES, RND.name, *TEACHERS)  # beside those that other learners know, too
 
+SUMMARIES = {
+    E3B.name: "phi(s')^T C^-1 phi(s'), C of this episode: high where it has seen nothing alike.",
+    "novelty": "How unlike s' is to what was seen, on states, numbers or images.",
+    "sp-novelty": "The same, and what successor features expect of it and of reward further on.",
+    RND.name: "Random network distillation: how badly a network predicts another one at s' (needs torch).",
+    "teacher": "The bounded advantage of a planner that learns from the same steps, in place of the reward.",
+    "spie": "The best that we have, which is the teacher.",
+}
+
 Learners: TypeAlias = list[BonusLearner[Any]]
 
 

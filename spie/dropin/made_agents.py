@@ -122,6 +122,7 @@ class SB3PPO(SeedBySeed):
 def _learned(model: Any, steps: int) -> Played:
     """The episodes that a model of Stable-Baselines3 plays while it learns, by what the environment itself pays."""
     from spie.agents.dqn.hardware import on_threads
+    from spie.dropin.sb3_agents import be_quiet
 
     episodes: list[PlayedEpisode] = []
 
@@ -132,6 +133,7 @@ def _learned(model: Any, steps: int) -> Played:
                 episodes.append(PlayedEpisode(info["episode"]["l"], info["episode"]["r"], 0.0, not truncated))
         return True
 
+    be_quiet(model)
     with on_threads(1):
         model.learn(steps, callback=note)
     return Played(episodes)

@@ -7,6 +7,7 @@ import gymnasium as gym
 
 try:
     from stable_baselines3 import A2C, DQN, PPO
+    from stable_baselines3.common.logger import Logger
     from stable_baselines3.common.preprocessing import get_flattened_obs_dim, is_image_space
     from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, NatureCNN
     from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
@@ -35,8 +36,15 @@ def train(agent: Any, task: Any, steps: int, seed: int) -> Played:
         else:
             wrapped, account = with_bonus(env, agent, steps)
             model = _built(agent, wrapped, seed)
+        if agent.algorithm in ALGORITHMS:
+            be_quiet(model)
         model.learn(steps)
     return Played(env.log.episodes, env.log.under_way, account)
+
+
+def be_quiet(model: Any) -> None:
+    """Let a model log nothing: its own logger makes a folder among the temporary ones for every run."""
+    model.set_logger(Logger(None, []))
 
 
 def _built(agent: Any, env: gym.Env[Any, Any], seed: int) -> Any:

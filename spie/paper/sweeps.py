@@ -9,6 +9,7 @@ from typing import Any
 from spie.agents.base import Keep
 from spie.agents.registry import agent as named
 from spie.errors import check_whole, unknown
+from spie.notebook import progress_below
 from spie.paper import chains, grid_worlds
 from spie.paper import published as paper
 from spie.paper.contenders import label
@@ -62,6 +63,7 @@ def sweep(
     >>> "beta" in str(table)
     True
     """
+    progress = progress or progress_below("sweep")
     how = Plan(seeds, top, confirm, halving, budget, on, address, results, yes, progress)
     several = {name: _several(given) for name, given in values.items()}
     names = [agents] if isinstance(agents, str) else list(agents)

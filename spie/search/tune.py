@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from spie.agents.base import Range
 from spie.agents.registry import agent as named
+from spie.notebook import progress_below
 from spie.search.grid import SettingsGrid, usual_measure
 from spie.search.select import FRESH, Search, fresh, mean_and_error, usual_length
 from spie.tasks.registry import find
@@ -91,6 +92,7 @@ def tune(
         if not 1 <= number <= (FRESH if name != "steps" else math.inf):
             raise ValueError(f"{name} must lie between 1 and {FRESH:,}, not {number}")
     env = usual_task(agent) if env is None else env
+    progress = progress or progress_below(f"tuning {agent}")
     what = tunable(agent, env, steps, episodes, **settings)
     given = "".join(f", {name} {value}" for name, value in settings.items())
     what_is_scored = f"{agent} on {env}: {seeds} seeds, steps {steps}, episodes {episodes}{given}"  # one study each

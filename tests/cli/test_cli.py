@@ -9,10 +9,12 @@ import time
 import pytest
 
 from spie.agents import registry as agents
+from spie.behaviour.model import MODELS
 from spie.cli import stopping
+from spie.data import DATASETS
+from spie.dropin.known import OURS, SUMMARIES, bonus_names
 from spie.paper.registry import EXPERIMENTS
 from spie.paper.results import Results
-from spie.rewards import reward_names
 from spie.runs import backends
 from spie.runs.store import Store
 from spie.tasks import registry as tasks
@@ -21,10 +23,13 @@ from spie.tasks import registry as tasks
 def test_list_names_whatever_can_be_looked_up(spie):
     code, out, _ = spie("list")
     assert code == 0
-    names = [*EXPERIMENTS.names(), *agents.names(), *tasks.names(), *reward_names()]
+    names = [*EXPERIMENTS.names(), *agents.names(), *tasks.names(), *bonus_names(), *MODELS.names(), *DATASETS]
     assert {"sarsa-srr-fixed", "optimistic", "rnd", "dqn-sf-pf", "cluster-hard", "sr-r(a)", "table1"} <= set(names)
     assert [name for name in names if name not in out] == []
     assert "M[s, s'] - |M[:, s']|" in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert "…" not in out
+    assert {*SUMMARIES} == {*OURS}
 
 
 @pytest.mark.slow

@@ -189,6 +189,12 @@ def test_the_verdict_says_what_the_seeds_say():
 def test_p_values_are_exact_for_few_seeds_and_corrected_for_many_arms():
     assert p_value(np.arange(3.0), np.arange(3.0) + 10) == pytest.approx(0.1)  # 2 of the 20 ways to part 6 seeds
     assert p_value(np.zeros(5), np.zeros(5)) == 1
+    assert p_value(np.array([1.0]), np.array([2.0])) == 1  # one seed each: chance does that every time
+    # 0 0 | 1 1 1 of two ties: the two zeros are drawn together in 1 of 10 ways, which counts on both sides
+    assert p_value(np.zeros(2), np.ones(3)) == pytest.approx(0.2)
+    many = np.arange(100.0)
+    assert p_value(many, many + 0.5) == pytest.approx(0.9, abs=0.1)
+    assert p_value(many, many + 200) < 1e-20
     assert holm({"a": 0.01, "b": 0.02, "c": 0.6}) == pytest.approx({"a": 0.03, "b": 0.04, "c": 0.6})
     signed = against({"bare": np.zeros(4), "up": np.arange(4) + 1.0, "down": -1.0 - np.arange(4)}, "bare")
     assert signed["up"] > 0 > signed["down"]

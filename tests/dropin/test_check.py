@@ -168,3 +168,15 @@ def test_the_command_checks_rewards_of_the_library_and_of_a_file(monkeypatch, ca
     ):
         assert command(monkeypatch, "check", *words) == 2
         assert message in capsys.readouterr().err
+
+
+def test_what_counts_rewards_above_the_bonus_is_named_and_what_has_none_is_refused(capsys):
+    env = spie.IntrinsicReward(gym.make("FrozenLake-v1"), "count")
+    findings = spie.check_reward(gym.wrappers.RecordEpisodeStatistics(env), steps=100)
+    assert [found.found for found in findings if found.check == "order"] == [
+        "RecordEpisodeStatistics above counts the bonus as reward; write "
+        "IntrinsicReward(RecordEpisodeStatistics(env), ...)"
+    ]
+    assert not [found for found in spie.check_reward(env, steps=100) if found.check == "order"]
+    with pytest.raises(ValueError, match="check_reward takes a name, or an environment in an IntrinsicReward, not <"):
+        spie.check_reward(gym.make("FrozenLake-v1"))
