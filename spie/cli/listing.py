@@ -31,7 +31,7 @@ def list_() -> None:
 
 
 def _print(console: "Console", title: str, columns: "Mapping[str, str]", rows: "Iterable[tuple[str, ...]]") -> None:
-    """A table in which nothing is cut off: words that do not fit go on in the next line."""
+    """A table in which nothing is shortened: words that do not fit go on in the next line."""
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0))

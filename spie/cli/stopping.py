@@ -17,14 +17,16 @@ from spie.errors import printable
 
 PATIENCE = 1.0  # seconds until it is said what a command that was told to stop waits for
 ONE_WISH = 0.2  # seconds: what wrappers and a terminal send together is one wish to stop
+_FIRST = threading.Lock()
 OVER = 0  # no signal has this number: the command is over
 
 
 def say_stopped(heard: list[int]) -> int:
-    """Say that the command was stopped, by what and how it goes on. Returns its exit code."""
+    """Say once that the command was stopped, by what and how it goes on. Returns its exit code."""
     by = f" by {signal.Signals(heard[0]).name}" if heard else ""
     again = CONTINUES[-1] if CONTINUES else shlex.join(["spie", *sys.argv[1:]])
-    print(f"stopped{by}; what is stored stays, continue with: {printable(again)}", file=sys.stderr, flush=True)
+    if _FIRST.acquire(blocking=False):  # the thread that looks at signals and the main one may both get here
+        print(f"stopped{by}; what is stored stays, continue with: {printable(again)}", file=sys.stderr, flush=True)
     return 128 + (heard[0] if heard else signal.SIGINT)
 
 

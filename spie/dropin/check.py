@@ -16,12 +16,12 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from numpy.typing import NDArray
 
 from spie.dropin.bonus import Bonus, env_name
-from spie.dropin.gymnasium import IntrinsicReward, VectorIntrinsicReward
+from spie.dropin.gymnasium import COUNT_REWARDS, IntrinsicReward, VectorIntrinsicReward, bonus_below
 from spie.dropin.known import OURS, bonus_names
 from spie.dropin.scale import AverageReward
 from spie.dropin.settings import Beta, Settings
 from spie.dropin.teacher import NAMES as TEACHERS
-from spie.errors import told, unknown
+from spie.errors import unknown
 from spie.representations import fr, pr, sr, stationary
 from spie.rewards import REWARDS, get_reward, quantities
 from spie.tasks import grid
@@ -106,20 +106,6 @@ class Findings(list[Finding]):
         return f"{len(self)} findings: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}"
 
 
-COUNT_REWARDS = (gym.wrappers.RecordEpisodeStatistics.__name__, "Monitor")  # and tell of them in info["episode"]
-
-
-def _below(env: Any) -> tuple[IntrinsicReward, list[str]]:
-    """The wrapper with the bonus, and the names of those above it."""
-    above: list[str] = []
-    while not isinstance(env, IntrinsicReward):
-        if not isinstance(env, gym.Wrapper):
-            raise ValueError(f"check_reward takes a name, or an environment in an IntrinsicReward, not {told(env)}")
-        above.append(type(env).__name__)
-        env = env.env
-    return env, above
-
-
 def check_reward(
     reward: str | gym.Env[Any, Any],
     env: gym.Env[Any, Any] | None = None,
@@ -145,7 +131,7 @@ def check_reward(
     if isinstance(reward, str):
         checked = CheckedReward(env or _usual_env(reward), Settings(reward, beta), None, steps, seed)
     else:
-        wrapper, above = _below(reward)
+        wrapper, above = bonus_below(reward)
         checked = CheckedReward(env or wrapper.env, wrapper.bonus.settings, wrapper.bonus.features, steps, seed)
         for name in {*above} & {*COUNT_REWARDS}:
             counts = f"{name} above counts the bonus as reward; write IntrinsicReward({name}(env), ...)"

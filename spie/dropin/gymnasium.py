@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spie.dropin.bonus import WithBonus
+from spie.errors import told
 
 Array = NDArray[Any]
+COUNT_REWARDS = (gym.wrappers.RecordEpisodeStatistics.__name__, "Monitor")  # and tell of them in info["episode"]
 
 
 class IntrinsicReward(WithBonus, gym.Wrapper[Any, Any, Any, Any]):
@@ -112,6 +114,17 @@ def _refuse_normalised(env: gym.Env[Any, Any] | None) -> None:
                 "write NormalizeReward(IntrinsicReward(env, ...))"
             )
         env = env.env
+
+
+def bonus_below(env: Any) -> tuple[IntrinsicReward, list[str]]:
+    """The wrapper with the bonus in an environment, and the names of the wrappers above it."""
+    above: list[str] = []
+    while not isinstance(env, IntrinsicReward):
+        if not isinstance(env, gym.Wrapper):
+            raise ValueError(f"check_reward takes a name, or an environment in an IntrinsicReward, not {told(env)}")
+        above.append(type(env).__name__)
+        env = env.env
+    return env, above
 
 
 def _monitored(env: Any) -> Any:
