@@ -98,10 +98,12 @@ class Trace:
 
     def __repr__(self) -> str:
         reward = _mean(self.total_reward)
-        seen = f", {(self.first_visit >= 0).mean():.0%} of {self.visits.shape[1]:,} states seen" * bool(
-            self.visits.size
-        )
-        return f"Trace: {_shape(self.seeds, self.steps)}, total reward {reward}{seen}; {_short(self.settings)}"
+        seen = by = ""
+        if self.visits.size:
+            seen = f", {(self.first_visit >= 0).mean():.0%} of {self.visits.shape[1]:,} states seen"
+        if self.settings:
+            by = f"; {_short(self.settings)}"
+        return f"Trace: {_shape(self.seeds, self.steps)}, total reward {reward}{seen}{by}"
 
     def _repr_html_(self) -> str:
         return _summary(repr(self), self.columns()) + self._html_curve()

@@ -1,9 +1,12 @@
 """What a run leaves behind."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import spie
+from made_up import played
 from spie.trace import curve_of_episodes
 
 pytestmark = pytest.mark.slow
@@ -155,3 +158,9 @@ def test_coverage_by_hand():
     )  # fmt: skip
     expected = [[0.25, 0.25, 0.5, 0.75, 0.75], [0.25, 0.25, 0.25, 0.5, 0.5]]
     np.testing.assert_array_equal(trace.coverage([0, 1, 2, 5, 10**9]), expected)
+
+
+def test_a_trace_of_a_game_whose_states_nobody_knows_says_what_it_is():
+    none, game = np.zeros((2, 0), np.int32), played(100, [[60, 40], [100, 0]], [[1, 2], [3, 0]])
+    unknown = dataclasses.replace(game, visits=none, first_visit=none, settings="")
+    assert repr(unknown) == "Trace: 2 seeds x 100 steps, total reward 3 (se 0)"
