@@ -6,7 +6,7 @@ PYTEST = .venv/bin/pytest -n 2 --dist loadscope
 APT = -qq -o Acquire::http::Timeout=20 -o Acquire::Retries=1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock chromium test test-fast reproduce reproduce-all bench bench-deep fuzz kills clean
+.PHONY: help setup lock chromium test test-fast reproduce reproduce-all docs found bench bench-deep fuzz kills clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,12 @@ reproduce: setup ## every tabular, grid-world and MountainCar table and figure o
 
 reproduce-all: setup ## the same after every agent and control has been tuned alike: ten minutes more
 	.venv/bin/spie run tuned tuned-grids && $(REPRODUCE)
+
+docs: setup ## the documentation as a site, in build/site: built and checked without network
+	PYTHONPATH=scripts .venv/bin/python -m handbook.site
+
+found: setup ## what we found, in README.md, computed again from the results that ship
+	PYTHONPATH=scripts .venv/bin/python -m handbook.found
 
 bench: setup ## speed of the engine against plain NumPy
 	.venv/bin/python benchmarks/bench.py

@@ -2,6 +2,8 @@
 
 import doctest
 import inspect
+import pathlib
+import tempfile
 import warnings
 
 import gymnasium as gym
@@ -26,7 +28,7 @@ def test_every_argument_is_spoken_of(public: Public) -> None:
 @pytest.mark.parametrize("public", [one for one in PUBLIC if one.name not in READS_FILES], ids=lambda one: one.name)
 def test_the_example_runs_and_prints_what_it_says(public: Public, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    names = {"np": np, "gym": gym, "spie": spie}
+    names = {"np": np, "gym": gym, "spie": spie, "tempfile": tempfile, "pathlib": pathlib}
     found = doctest.DocTestParser().get_doctest(public.text, names, public.name, None, None)
     assert found.examples, f"{public.name} shows no example"
     with warnings.catch_warnings():

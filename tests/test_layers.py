@@ -26,7 +26,7 @@ LAYERS = {
         "engine",
         "tasks",
         "spatial",
-        "representations rewards features novelty stats trace",
+        "representations rewards features novelty stats trace trackers",
         "registry",
         "notebook",
         "errors files numbers",

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import spie.data
 import spie.plot
 import spie.sb3
+import spie.trackers
 
 
 class Public(NamedTuple):
@@ -37,6 +38,7 @@ SECTIONS = {  # by the module in which a thing is defined; the first that fits
     "spie.paper.sweeps": "Sweeps",
     "spie.page": "Pictures",
     "spie.plot": "Pictures",
+    "spie.trackers": "Trackers",
 }
 METHODS = ("MDP.representations", "MDP.transition", "MDP.from_gymnasium", "MDP.from_minigrid", "Agent.run")
 
@@ -45,6 +47,7 @@ def public_names() -> list[Public]:
     """All of them, by section and then by name."""
     found = [(name, getattr(spie, name)) for name in spie.__all__ if name != "data"]
     found += [(f"plot.{name}", getattr(spie.plot, name)) for name in spie.plot.__all__]
+    found += [(f"trackers.{name}", getattr(spie.trackers, name)) for name in ("Sink", "check_sinks", "open_sinks")]
     found += [(f"sb3.{name}", getattr(spie.sb3, name)) for name in spie.sb3.__all__]
     found += [
         (f"data.{name}", value)

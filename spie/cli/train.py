@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import shlex
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,10 +24,16 @@ from spie.cli.terminal import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rich.console import Console
 
+Track = Annotated[
+    str | None,
+    typer.Option(
+        help="Where curves go besides TensorBoard, commas between: csv, wandb, mlflow (both offline by default)."
+    ),
+]
 ENVIRONMENT_HELP = "A game, four-rooms, deep-sea-10, a map, or a Gymnasium id with images."
 
 
@@ -51,17 +58,17 @@ def train(
     frames: Annotated[int | None, typer.Option(help="Frames of the emulator, instead of steps.")] = None,
     seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder of the run (default: runs/ENV-AGENT-SEED).")] = None,
+    track: Track = None,
     results: ResultsFile = None,
 ) -> None:
     """Train a deep agent; stop it as you like, spie resume goes on."""
-    import re
-
     from spie.agents.dqn import folder
     from spie.agents.dqn.agent import as_dqn, need_torch
     from spie.agents.dqn.settings import steps_of
     from spie.agents.registry import agent as named
     from spie.engine.lanes import seed_array
     from spie.tasks.registry import task as find_task
+    from spie.trackers import check_sinks
 
     seed_array([seed])  # is it one?
     settings, options = _split(parse_assignments(assignments or []), agent, environment)
@@ -71,6 +78,7 @@ def train(
     path = out or Path("runs") / f"{re.sub('[^A-Za-z0-9]+', '-', environment).strip('-')}-{agent}-{seed}"
     folder.check_new(path)
     need_torch()
+    trackers = check_sinks(track)
     console = error_console()
     console.print(f"{environment}: {agent} ({made.preset}), {n:,} steps, seed {seed}, into {path}")
     from spie.agents.dqn import session as training  # loads torch
@@ -80,9 +88,14 @@ def train(
         console.print(f"needs {needed / 1e9:.2f} GB of memory and roughly {usual} on one core; Ctrl-C saves and stops")
 
     CONTINUES.append(shlex.join(["spie", "resume", str(path)]))
-    with _watch(console) as progress:
+    with _watch(console) as show, _tracked(show, trackers, path, made.changed_settings()) as progress:
         recipe = (environment, options)
-        where = {"threads": made.usual_threads, "progress": progress, "announce": announce, "recipe": recipe}
+        where: dict[str, Any] = {
+            "threads": made.usual_threads,
+            "progress": progress,
+            "announce": announce,
+            "recipe": recipe,
+        }
         trace = training.train(made, task, n, seed, path, **where)
     _finish(path, trace, results, console)
 
@@ -111,6 +124,7 @@ def _split(values: "dict[str, Any]", agent: str, environment: str) -> "tuple[dic
 def resume(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run.")],
     steps: Annotated[int | None, typer.Option(help="In all, to make a run longer, also one that is finished.")] = None,
+    track: Track = None,
     results: ResultsFile = None,
 ) -> None:
     """Go on with a run that was stopped, or killed, as if nothing had happened; or make it longer."""
@@ -118,9 +132,11 @@ def resume(
 
     need_torch()
     from spie.agents.dqn import session as training
+    from spie.trackers import check_sinks
 
+    trackers = check_sinks(track)
     console = error_console()
-    with _watch(console) as progress:
+    with _watch(console) as show, _tracked(show, trackers, folder, {}, goes_on=True) as progress:
         trace = training.resume(folder, steps=steps, progress=progress, warn=console.print)
     _finish(folder, trace, results, console)
 
@@ -189,6 +205,28 @@ def play(
 def _between(name: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:
         raise ValueError(f"{name} must lie between {low} and {high:,}, not {value}")
+
+
+@contextmanager
+def _tracked(
+    show: "Callable[[Any], None]", names: list[str], folder: Path, settings: "dict[str, Any]", goes_on: bool = False
+) -> "Iterator[Callable[[Any], None]]":
+    """What hears of a run and hands its curves on; opened at the first report, when the run's folder is there."""
+    from contextlib import ExitStack
+
+    from spie.trackers import open_sinks
+
+    with ExitStack() as opened:
+        adds: list[Any] = []
+
+        def tell(report: Any) -> None:
+            show(report)
+            if names and not adds:
+                adds.append(opened.enter_context(open_sinks(names, folder, report.step * goes_on, settings)))
+            for add in adds:
+                add(report.step, report.curves)
+
+        yield tell
 
 
 @contextmanager

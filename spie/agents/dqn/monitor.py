@@ -93,34 +93,3 @@ def curves_of(learner: Learner, episodes: Sequence[Episode], rate: float) -> dic
     if learner.n_states:
         curves["explore/coverage"] = float((learner.first_visit >= 0).mean())
     return curves
-
-
-class TensorBoard:
-    """A TensorBoard file; nothing where tensorboard is not installed."""
-
-    def __init__(self, folder: Path, step: int) -> None:
-        self.writer: Any = None
-        try:
-            from tensorboard.compat.proto.event_pb2 import Event, SessionLog
-            from tensorboard.compat.proto.summary_pb2 import Summary
-            from tensorboard.summary.writer.event_file_writer import EventFileWriter
-        except ImportError:
-            return
-        self.event, self.summary = Event, Summary
-        self.writer = EventFileWriter(str(folder))
-        if step:  # a run that was killed had written further: TensorBoard is to forget that
-            log = SessionLog(status=SessionLog.START)
-            self.writer.add_event(Event(wall_time=time.time(), step=step, session_log=log))
-
-    def add(self, report: TrainingReport) -> None:
-        if self.writer is not None:
-            values = [self.summary.Value(tag=tag, simple_value=value) for tag, value in report.curves.items()]
-            event = self.event(wall_time=time.time(), step=report.step, summary=self.summary(value=values))
-            self.writer.add_event(event)
-
-    def __enter__(self) -> "TensorBoard":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.writer is not None:
-            self.writer.close()

@@ -6,7 +6,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from spie.agents.dqn.folder import FolderSpec, check_new, check_version, locked,
 from spie.agents.dqn.hardware import on_threads
 from spie.agents.dqn.learner import Learner
 from spie.agents.dqn.many_seeds import side_by_side, trace_of
-from spie.agents.dqn.monitor import Pace, TensorBoard, TrainingReport, curves_of, line_of, monitor_file
+from spie.agents.dqn.monitor import Pace, TrainingReport, curves_of, line_of, monitor_file
 from spie.agents.dqn.parts import Episode
 from spie.agents.dqn.play import PlayedStep, play
 from spie.agents.dqn.settings import DQNSettings, check_steps
@@ -29,6 +29,7 @@ from spie.files import replacing, to_disk
 from spie.tasks.base import ImageTask
 from spie.tasks.gymnasium import image_shape
 from spie.trace import Trace, joined
+from spie.trackers import open_sinks
 
 CHECKPOINT_SECONDS = 600.0  # between two at most; from 30 s on where they are quick, but never a twentieth of the time
 REPORTS = 500  # a run, and as many points a curve
@@ -327,7 +328,7 @@ class _Training:
         path = self.folder / "monitor.csv"
         with (
             monitor_file(path, self.spec.task, self.episodes, self.written) as (monitor, self.written),
-            TensorBoard(self.folder / "tensorboard", learner.step) as board,
+            open_sinks("tensorboard", self.folder, learner.step) as add_curves,
             on_threads(self.spec.threads),
             _patient_interrupt() as interrupted,
         ):
@@ -339,7 +340,7 @@ class _Training:
                 self.seconds = before + now - began
                 if learner.step - last_report >= steps / REPORTS or learner.step >= steps:
                     last_report = learner.step
-                    self._report(pace.at(learner.step), board)
+                    self._report(pace.at(learner.step), add_curves)
                 if self.checkpoint_steps is None:
                     due = now - saved >= pause
                 else:
@@ -353,10 +354,10 @@ class _Training:
                     raise KeyboardInterrupt
         return trace_of(learner, [self.spec.seed], [self.episodes])
 
-    def _report(self, rate: float, board: TensorBoard) -> None:
+    def _report(self, rate: float, add_curves: Callable[[int, Mapping[str, float]], None]) -> None:
         learner = self.learner
         report = TrainingReport(learner.step, self.spec.steps, rate, curves_of(learner, self.episodes, rate))
-        board.add(report)
+        add_curves(report.step, report.curves)
         if self.progress is not None:
             self.progress(report)
 
