@@ -48,6 +48,15 @@ def is_name(value: object) -> bool:
     return isinstance(value, str)
 
 
+def as_names(what: str, value: object) -> list[str]:
+    """One name or several as a list; refused where it is neither."""
+    names: list[Any] = list(value) if is_row(value) else [value]  # type: ignore[call-overload]
+    for name in names:
+        if not is_name(name):
+            raise ValueError(f"{what} must be a name or several, not {told(name)}")
+    return names
+
+
 def is_whole(value: object, least: int = 0, most: float = math.inf) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(least <= value <= most)
 

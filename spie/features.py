@@ -17,7 +17,12 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spie.errors import as_array, check_number, check_whole, told
+
 Array: TypeAlias = NDArray[np.float64]
+
+MOST_FEATURES = 1_000_000
+MOST_NUMBERS = 10**9  # of a random matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,15 +88,12 @@ def fourier_features(
     if not isinstance(space, gym.spaces.Box):
         cure = "; states that can be counted need no features, use a tabular reward" if _is_countable(space) else ""
         raise ValueError(f"features need a Box space, not {type(space).__name__}{cure}")
-    if not isinstance(dimension, int | np.integer) or dimension < 1:
-        raise ValueError(f"features: dimension must be a whole number of at least 1, not {dimension}")
-    if not 0 < length_scale < np.inf:
-        raise ValueError(f"features: length_scale must be above 0, not {length_scale}")
+    check_whole("features: dimension", dimension, 1, MOST_FEATURES)
+    check_number("features: length_scale", length_scale, "(0, inf)")
+    check_whole("features: seed", seed, 0)
     n = int(np.prod(space.shape))
-    box = [
-        np.broadcast_to(np.asarray(own if given is None else given, np.float64), space.shape).reshape(n).copy()
-        for given, own in ((low, space.low), (high, space.high))
-    ]
+    _check_size(dimension * n)
+    box = [_bound(*bound, space.shape) for bound in (("low", low, space.low), ("high", high, space.high))]
     # float32's largest number is how Gymnasium's classic tasks say "no bound"
     for i in np.flatnonzero(~(np.abs(box).max(axis=0) < np.finfo(np.float32).max)):
         raise ValueError(
@@ -103,6 +105,19 @@ def fourier_features(
     rng = np.random.default_rng(seed)
     W = rng.normal(size=(dimension, n)) / length_scale
     return FourierFeatures(W, rng.uniform(0, 2 * np.pi, dimension), *box)
+
+
+def _check_size(n_numbers: int) -> None:
+    if n_numbers > MOST_NUMBERS:
+        raise ValueError(f"features: a matrix of {n_numbers:,} random numbers is too large; give a smaller dimension")
+
+
+def _bound(name: str, given: Any, own: Array, shape: tuple[int, ...]) -> Array:
+    """A bound of every number of an observation [n]: the one that was given, or the space's own."""
+    bound = own if given is None else as_array(f"features: {name}", given, np.float64)
+    if bound.shape not in ((), shape):
+        raise ValueError(f"features: {name} must be a number or have shape {list(shape)}, not {list(bound.shape)}")
+    return np.broadcast_to(bound, shape).reshape(-1).astype(np.float64)
 
 
 def _is_countable(space: Any) -> bool:
@@ -183,7 +198,10 @@ def convolution_features(space: Any, dimension: int = 128, filters: int = 16, se
     (32,)
     """
     if not isinstance(space, gym.spaces.Box) or len(space.shape) not in (2, 3):
-        raise ValueError(f"features of images need a Box space with two or three axes, not {space}")
+        raise ValueError(f"features of images need a Box space with two or three axes, not {told(space)}")
+    for name, count in (("dimension", dimension), ("filters", filters)):
+        check_whole(f"features: {name}", count, 1, MOST_FEATURES)
+    check_whole("features: seed", seed, 0)
     channels = 0 if len(space.shape) == 2 else -3 if space.shape[0] < space.shape[2] else -1
     C, H, W = {0: (1, *space.shape), -3: space.shape, -1: (space.shape[-1], *space.shape[:2])}[channels]
     k = min(8, max(1, min(H, W) // 3))  # a small image has small filters
@@ -193,6 +211,7 @@ def convolution_features(space: Any, dimension: int = 128, filters: int = 16, se
     kernel -= kernel.mean(axis=(0, 1, 2)) if kernel[..., 0].size > 1 else 0
     kernel /= np.sqrt((kernel**2).sum(axis=(0, 1, 2)))
     n = positions[0] * positions[1] * filters
+    _check_size(n * dimension)
     projection = rng.normal(size=(n, dimension)) / np.sqrt(n)
     bias = 0.01 * rng.normal(size=dimension)
     bounds = np.array([space.low.min(), space.high.max()], np.float64)

@@ -25,10 +25,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from spie.errors import check_number, check_whole
+
 Array: TypeAlias = NDArray[np.float64]
 
 RENEWED = 1024  # frames after which Lambda^-1 is computed again
 LOOKED_AHEAD = 64  # steps after which U is computed again
+MOST_FEATURES, MOST_STATES = 10_000, 10_000_000  # whose matrices take 2.4 GB, whose counts 80 MB
 PIECE = 8192  # numbers of a matrix that BLAS takes at once: it starts no threads for so few, which would cost more
 
 
@@ -37,7 +40,7 @@ class SuccessorNovelty:
 
     def __init__(self, dimension: int, ridge: float = 1.0, g: float = 0.95, streams: int = 1) -> None:
         """streams: how many kinds of pay are looked ahead to, each with a U of its own."""
-        _check(dimension, ridge, g)
+        _check(dimension, ridge, g, streams, MOST_FEATURES)
         from scipy.linalg.blas import dger
 
         D = int(dimension)
@@ -135,7 +138,7 @@ class CountedNovelty:
     """The same where states can be counted, phi being one-hot: Lambda is a diagonal, and X has few entries."""
 
     def __init__(self, n_states: int, ridge: float = 1.0, g: float = 0.95, streams: int = 1) -> None:
-        _check(n_states, ridge, g)
+        _check(n_states, ridge, g, streams, MOST_STATES)
         self.ridge, self.g = float(ridge), float(g)
         self.visits = np.zeros(n_states, np.int64)
         self.paid = np.zeros((n_states, streams))
@@ -199,13 +202,11 @@ class CountedNovelty:
         return np.array(sorted((*pair, n) for pair, n in self.moves.items()), np.int64).reshape(-1, 3)
 
 
-def _check(dimension: int, ridge: float, g: float) -> None:
-    if not isinstance(dimension, int | np.integer) or dimension < 1:
-        raise ValueError(f"novelty: the number of features must be a whole number of at least 1, not {dimension}")
-    if not 0 < ridge < math.inf:
-        raise ValueError(f"novelty: ridge must be above 0, not {ridge}")
-    if not 0 <= g < 1:
-        raise ValueError(f"novelty: g must lie in [0, 1), not {g}")
+def _check(dimension: int, ridge: float, g: float, streams: int, most: int) -> None:
+    check_whole("novelty: the number of features", dimension, 1, most)
+    check_number("novelty: ridge", ridge, "(0, inf)")
+    check_number("novelty: g", g, "[0, 1)")
+    check_whole("novelty: streams", streams, 0, 1000)
 
 
 @functools.cache

@@ -8,6 +8,7 @@ import pytest
 
 PROGRAM = Path(__file__).parent / "fuzz" / "__main__.py"
 QUICK = "settings mdps maps mazes representations assignments stores bonus-files checkpoints paths user-files".split()
+QUICK += ["novelty", "features", "behaviour"]
 
 
 def tried(*words):
@@ -23,7 +24,7 @@ def test_made_up_inputs_and_damaged_files_are_refused_in_one_line_or_right():
 
 @pytest.mark.slow
 def test_made_up_options_of_runs_and_command_lines_are_refused_in_one_line_or_taken():
-    code, said = tried("options", "commands", "--most", 60, "--seconds", 600)
+    code, said = tried("options", "commands", "wrappers", "plots", "studies", "--most", 60, "--seconds", 600)
     assert code == 0, said
 
 

@@ -16,7 +16,7 @@ from spie.behaviour.optimise import FINALISTS
 from spie.behaviour.paths import Paths
 from spie.behaviour.rows import Rows
 from spie.behaviour.shelf import Shelf
-from spie.errors import unknown
+from spie.errors import as_array, check_whole, is_among, is_row, told, unknown
 from spie.notebook import progress_below
 from spie.numbers import counted
 
@@ -36,6 +36,7 @@ def loglikelihood(model: "str | ChoiceModel | Sarsa", paths: Paths, **parameters
     >>> float(np.exp(spie.loglikelihood("random", paths)[0]).round(6))  # three choices, each of two moves
     0.125
     """
+    _check_paths(paths)
     found = find_model(model)
     _refuse(found, paths)
     n = len(paths.subjects)
@@ -44,9 +45,10 @@ def loglikelihood(model: "str | ChoiceModel | Sarsa", paths: Paths, **parameters
     for name, value in parameters.items():
         if name not in names:
             raise unknown(f"parameter of model {found.name}", name, [*found.names, *names])
-        if np.ndim(value) > 1 or (np.ndim(value) == 1 and len(value) != n):
-            raise ValueError(f"{name} must be a number or one for each of the {n} subjects, not {np.shape(value)}")
-        columns.append(np.broadcast_to(np.asarray(value, np.float64), n))
+        column = as_array(name, value, np.float64)
+        if column.shape not in ((), (n,)):
+            raise ValueError(f"{name} must be a number or one for each of the {n} subjects, not {column.shape}")
+        columns.append(np.broadcast_to(column, n))
     given = [{name: float(column[i]) for name, column in zip(parameters, columns, strict=True)} for i in range(n)]
     return found.run([found.with_settings(one) for one in given], paths, np.arange(n))
 
@@ -222,17 +224,17 @@ def fit(
     >>> float(np.exp(found["random"].log_p.sum()).round(9)) == round(0.5**9, 9)  # nine choices of two
     True
     """
-    if method not in METHODS:
+    _check_paths(paths)
+    if not is_among(method, METHODS):
         raise unknown("method", method, METHODS)
-    if not isinstance(starts, int | np.integer) or starts < 1:
-        raise ValueError(f"starts must be a whole number of at least 1, not {starts}")
+    check_whole("starts", starts)
+    check_whole("seed", seed, 0)
     notes = list(paths.notes)
     if models is None:
         models, left_out = shipped_models(paths)
         notes += left_out
-    if isinstance(models, str | ChoiceModel | Sarsa):
-        models = [models]
-    found = [find_model(model).bounded(bounds or {}).identifiable(paths) for model in models]
+    several: Any = models if is_row(models) else [models]
+    found = [find_model(model).bounded({} if bounds is None else bounds).identifiable(paths) for model in several]
     if not found:
         raise ValueError("no model is given; see spie.behaviour.models")
     shelf, fits = Shelf(folder), {}
@@ -243,6 +245,11 @@ def fit(
         say = progress_below(what) if progress is None else _named(progress, what)
         fits[model.name] = estimate(model, paths, method=method, starts=starts, seed=seed, shelf=shelf, progress=say)
     return Fit(paths, fits, method, starts, seed, tuple(notes), shelf, progress)
+
+
+def _check_paths(paths: Paths) -> None:
+    if not isinstance(paths, Paths):
+        raise ValueError(f"paths must be spie.Paths, such as Paths.from_csv makes, not {told(paths)}")
 
 
 def _named(progress: Progress, what: str) -> Callable[[float], None]:

@@ -78,7 +78,7 @@ def graph_maze(
     name: str, neighbours: Sequence[Sequence[int]], labels: Sequence[str] = (), goal: int | None = None
 ) -> MDP:
     """A graph as a maze: action k leads to neighbour k of a state."""
-    S, A = len(neighbours), max(1, *map(len, neighbours))
+    S, A = len(neighbours), max((1, *map(len, neighbours)))
     following = np.repeat(np.arange(S, dtype=np.int32)[:, None], A, axis=1)
     available = np.zeros((S, A), dtype=np.bool_)
     for s, found in enumerate(neighbours):

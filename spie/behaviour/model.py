@@ -20,13 +20,16 @@ from spie.agents.sarsa.settings import Sarsa
 from spie.behaviour.paths import Paths
 from spie.behaviour.sarsa_walks import SARSA_WALKS
 from spie.behaviour.walks import Walker, Walks
-from spie.errors import unknown
+from spie.errors import check_number, is_among, is_name, told, unknown
 from spie.registry import Registry
 from spie.rewards import REWARDS, Reward, get_reward
 
 SHIPPED = (
     "random_walk turn_back heading bee_line habit count constant sr fr sr_r sr_pr sr_agent planner model_free".split()
 )
+
+
+SCALES = ("log", "linear", "signed")
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,13 @@ class Parameter:
     scale: Literal["log", "linear", "signed"] = "linear"  # signed: like log to both sides of 0, even around it
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+        if not is_name(self.name) or not self.name.isprintable():
+            raise ValueError(f"a parameter's name must be a text in one line, not {told(self.name)}")
+        if not is_among(self.scale, SCALES):
+            raise unknown(f"scale of {self.name}", self.scale, SCALES)
+        for bound in (self.low, self.high):
+            check_number(f"{self.name}: a bound", bound)
+        if not self.low < self.high:
             raise ValueError(f"{self.name}: bounds must be finite and rise, not {self.low} ... {self.high}")
         if self.scale == "log" and self.low <= 0:
             raise ValueError(f"{self.name}: a logarithmic scale needs positive bounds, not {self.low} ... {self.high}")
@@ -164,9 +173,16 @@ class ChoiceModel:
 
         Bounds below 0 make a logarithmic scale a signed one: so a fit can ask whether a bonus attracts or repels.
         """
+        if not isinstance(bounds, Mapping):
+            raise ValueError(f'bounds must be given by name, such as {{"beta": (0, 10)}}, not {told(bounds)}')
         changed = []
         for one in self.parameters:
-            low, high = bounds.get(one.name, (one.low, one.high))
+            pair = bounds.get(one.name, (one.low, one.high))
+            if not isinstance(pair, tuple | list) or len(pair) != 2:
+                raise ValueError(f"bounds of {one.name} must be two numbers, not {told(pair)}")
+            low, high = pair
+            for bound in pair:
+                check_number(f"bounds of {one.name}: a bound", bound)
             scale = "signed" if one.scale == "log" and low < 0 else one.scale
             changed.append(Parameter(one.name, low, high, scale))
         return dataclasses.replace(self, parameters=tuple(changed))
@@ -276,6 +292,8 @@ def find_model(model: "str | ChoiceModel | Sarsa") -> ChoiceModel:
         return model
     if isinstance(model, Sarsa):
         return ChoiceModel(f"sarsa with {model.reward}", model, _bonus_parameters(get_reward(model.reward)))
+    if not is_name(model):
+        raise ValueError(f"a model must be a name, such as sr-r+turn-back, or a ChoiceModel, not {told(model)}")
     base, *terms = model.split("+")
     if base in MODELS:
         found = MODELS.get(base)

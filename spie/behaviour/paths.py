@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from spie.agents.replay import Replay
 from spie.behaviour.mazes import graph_of_moves, possible, read_mazes
 from spie.behaviour.reading import Options, Trial, read_columns, read_file, read_table
 from spie.behaviour.rows import Rows
-from spie.errors import told
+from spie.errors import as_array, is_row, told
 from spie.files import csv_text, write_whole
 from spie.numbers import counted
 from spie.tasks.mdp import MDP, reachable
@@ -88,6 +88,8 @@ class Paths:
             raise ValueError(f"{trial.at(i)}: no state {trial.states[i]}; states are 0 ... {maze.n_states - 1}")
         if len(trial.actions) != len(s) or (trial.rewards is not None and len(trial.rewards) != len(s)):
             raise ValueError(f"{trial.at(0)}: {len(s)} moves, but {len(trial.actions)} actions")
+        for i in np.flatnonzero((trial.actions < -1) | (trial.actions >= maze.n_actions))[:1]:
+            raise ValueError(f"{trial.at(i + 1)}: no action {trial.actions[i]}; they are 0 ... {maze.n_actions - 1}")
         ways = possible(maze, s, s_next)
         for i in np.flatnonzero(~ways.any(axis=1))[:1]:
             here, there = maze.labels[s[i]], maze.labels[s_next[i]]
@@ -153,8 +155,10 @@ class Paths:
         for subject, walked in _by_subject(walks).items():
             for i, states in enumerate(walked):
                 numbers = np.array([mdp.state(str(s)) for s in states], np.int32)
-                done = np.full(len(numbers) - 1, -1) if given is None else np.asarray(given[subject][i])
-                trials.append(Trial(str(subject), "1", str(i + 1), 0, numbers, done.astype(np.int32)))
+                if not len(numbers):
+                    raise ValueError(f"subject {told(subject)}, trial {i + 1} has no states; leave it out")
+                done = np.full(len(numbers) - 1, -1, np.int32) if given is None else _actions(given, subject, i)
+                trials.append(Trial(str(subject), "1", str(i + 1), 0, numbers, done))
         return cls((mdp,), tuple(trials))
 
     @classmethod
@@ -190,10 +194,8 @@ class Paths:
         **options: Any,
     ) -> "Paths":
         """Paths of positions on a map; the origin is the north-west corner, x the column; options of `from_table`."""
-        table: dict[str, Any] = {"x": np.asarray(x), "y": np.asarray(y)}
-        table |= {
-            name: np.asarray(values) for name, values in {"t": t, "subject": subject}.items() if values is not None
-        }
+        table: dict[str, Any] = {"x": x, "y": y}
+        table |= {name: values for name, values in {"t": t, "subject": subject}.items() if values is not None}
         return cls.from_table(table, maze, **options)
 
     @classmethod
@@ -363,7 +365,21 @@ def _by_subject(walks: Walks) -> dict[Any, list[Any]]:
     return {1: _trials(walks)}
 
 
+def _actions(given: Mapping[Any, list[Any]], subject: Any, i: int) -> NDArray[np.int32]:
+    """What a subject did in its i-th trial; -1 where that is not known."""
+    what = f"actions of subject {told(subject)}, trial {i + 1}"
+    if len(given.get(subject, ())) <= i:
+        raise ValueError(f"{what} are missing; give as many as walks")
+    done: NDArray[Any] = as_array(what, given[subject][i])
+    if done.ndim != 1 or done.dtype.kind not in "iu":
+        raise ValueError(f"{what} must be whole numbers, one after the other")
+    return done.clip(-2, 2**31 - 1).astype(np.int32)  # what a maze does not have is refused as such
+
+
 def _trials(walk: Any) -> list[Any]:
+    if not is_row(walk) or isinstance(walk, Mapping | Set):
+        raise ValueError(f"a walk must be states, one after the other, not {told(walk)}")
+    walk = list(walk)
     if len(walk) == 0:
         raise ValueError("a subject without any trial; leave it out")
     nested = not isinstance(walk[0], str) and np.ndim(walk[0]) > 0

@@ -92,10 +92,26 @@ def read_text(text: str, name: str) -> dict[str, list[str]]:
     return {column: [cell_text(row[i].strip()) for row in rows[1:]] for i, column in enumerate(names)}
 
 
+def column_values(name: str, values: Any) -> list[Any]:
+    """The values of a column, one after the other."""
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        array = np.array(None)
+    if array.ndim != 1:
+        raise ValueError(f"column {told(name)} must hold a value for each row, not {told(values)}")
+    found: list[Any] = array.tolist()
+    return found
+
+
 def read_columns(table: Any) -> dict[str, list[Any]]:
     """The columns of a mapping, or of a data frame of pandas or polars."""
-    names = list(table) if isinstance(table, Mapping) else list(table.columns)
-    columns = {str(name).strip().lower(): np.asarray(table[name]).tolist() for name in names}
+    try:
+        names = list(table) if isinstance(table, Mapping) else list(table.columns)
+    except AttributeError:
+        what = f"a data frame, or a mapping from columns to values, not {told(table)}"
+        raise ValueError(f"a table must be {what}") from None
+    columns = {str(name).strip().lower(): column_values(str(name), table[name]) for name in names}
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"columns differ in length: {', '.join(f'{name} {n}' for name, n in lengths.items())}")

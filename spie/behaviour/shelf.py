@@ -3,12 +3,14 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spie.errors import told
 from spie.files import write_whole
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -18,6 +20,8 @@ class Shelf:
     """Arrays by what determines them, as JSON files with a hash; without a folder nothing is kept."""
 
     def __init__(self, folder: Any = None) -> None:
+        if folder is not None and not isinstance(folder, str | PathLike):
+            raise ValueError(f"folder must be a path, not {told(folder)}")
         self.folder = None if folder is None else Path(folder)
 
     def has(self, key: Mapping[str, Any]) -> bool:

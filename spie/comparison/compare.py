@@ -23,8 +23,10 @@ from spie.comparison.calibration import Calibration, calibrate, measure
 from spie.comparison.outcome import BonusComparison, Trained
 from spie.dropin.environments import MadeTask, made_task
 from spie.dropin.spaces import numbering
+from spie.errors import as_names, check_whole, is_among, is_name, is_number, told, unknown
 from spie.notebook import progress_below
 from spie.numbers import duration
+from spie.runs.backends import BACKENDS
 from spie.runs.estimate import cores as usable_cores
 from spie.runs.estimate import slowness
 from spie.runs.run import Run, load
@@ -132,9 +134,9 @@ def compare(
     >>> "FrozenLake-v1" in str(found)
     True
     """
-    _check(budget, again)
+    _check(budget, again, on)
     progress = progress or progress_below("compare")
-    names = [bonuses] if isinstance(bonuses, str) else None if bonuses is None else list(bonuses)
+    names = None if bonuses is None else as_names("bonuses", bonuses)
     until = math.inf if budget is None else time.monotonic() + budget
     plan = dataclasses.replace(make_plan(env, agent, names, steps, seeds, choose, options), again=again)
     cores = 1 if on == "serial" else usable_cores()
@@ -155,11 +157,12 @@ def compare(
     )
 
 
-def _check(budget: float | None, again: int) -> None:
-    if not 0 <= again <= 1000:
-        raise ValueError(f"again must lie between 0 and 1,000, not {again}")
-    if budget is not None and not 0 < budget < math.inf:
-        raise ValueError(f"budget must be a number of seconds above 0, not {budget}")
+def _check(budget: float | None, again: int, on: str) -> None:
+    check_whole("again", again, 0, 1000)
+    if budget is not None and (not is_number(budget) or not 0 < budget < math.inf):
+        raise ValueError(f"budget must be a number of seconds above 0, not {told(budget)}")
+    if not is_among(on, BACKENDS):
+        raise unknown("backend", on, BACKENDS)
 
 
 def _chosen(arm: Arm, choices: dict[str, Choice], stored: Callable[[Run], Any]) -> Any:
@@ -202,11 +205,13 @@ def make_plan(
     options: dict[str, Any],
 ) -> ComparisonPlan:
     """Check everything, play at random for the scales, and time the bare agent."""
-    for name, value, most in (("steps", steps, 10**9), ("seeds", seeds, 10_000), ("choose", choose, 1_000)):
-        if value is not None and not 1 <= value <= most:
-            raise ValueError(f"{name} must lie between 1 and {most:,}, not {value}")
-    if steps is not None and steps < 100:
-        raise ValueError(f"steps must be 100 or more, not {steps}")
+    for name, value, least, most in (
+        ("steps", steps, 100, 10**9), ("seeds", seeds, 1, 10_000), ("choose", choose, 1, 1_000),
+    ):  # fmt: skip
+        if value is not None:
+            check_whole(name, value, least, most)
+    if agent is not None and not is_name(agent):
+        raise ValueError(f"agent must be a name, not {told(agent)}")
     calibration = calibrate(made_task(env))
     agent = agent or usual_agent(calibration)
     check_agent(agent, calibration)

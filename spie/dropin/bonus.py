@@ -21,6 +21,7 @@ from spie.dropin.known import ETD, Watched, reward_and_learners, usual_form
 from spie.dropin.learners import BonusLearner, FeatureLearner
 from spie.dropin.scale import Account, AutoBeta
 from spie.dropin.settings import SINCE_0_1, Beta, Ends, Settings
+from spie.errors import check_flag, told
 from spie.files import content_hash, write_whole
 
 Array = NDArray[Any]
@@ -47,7 +48,11 @@ class Bonus:
         learn: bool = True,
         policy: Callable[[Any], Any] | None = None,
     ) -> None:
-        self.env, self.settings, self.features, self.learn = env, settings, features, learn
+        check_flag("IntrinsicReward: learn", learn)
+        for name, function in (("features", features), ("policy", policy)):
+            if function is not None and not callable(function):
+                raise ValueError(f"IntrinsicReward: {name} must be a function of an observation, not {told(function)}")
+        self.env, self.settings, self.features, self.learn = env, settings, features, bool(learn)
         self.discrete_actions = isinstance(action_space, gym.spaces.Discrete)
         self.first_action = int(action_space.start) if isinstance(action_space, gym.spaces.Discrete) else 0
         n_actions = int(action_space.n) if isinstance(action_space, gym.spaces.Discrete) else None
@@ -393,10 +398,11 @@ class WithBonus:
         normalize: bool = False,
     ) -> None:
         super().__init__(self._accepted(env))  # type: ignore[call-arg]  # of the wrapper that comes next
+        check_flag("IntrinsicReward: normalize", normalize)
         reward = usual_form(reward, *self._spaces()[:2], features)
         of_learning = (eta, gamma_sr, eta_pr, gamma_pr)
         of_ends: Any = (ends, gamma, episodic, times)
-        settings = Settings(reward, beta, *of_learning, replace, normalise or normalize, anneal, reward_scale, *of_ends)
+        settings = Settings(reward, beta, *of_learning, replace, normalize or normalise, anneal, reward_scale, *of_ends)
         self.bonus = Bonus(env_name(env), *self._spaces(), settings, features, learn, policy)
 
     @staticmethod

@@ -21,7 +21,7 @@ from spie.dropin.known import OURS, bonus_names
 from spie.dropin.scale import AverageReward
 from spie.dropin.settings import Beta, Settings
 from spie.dropin.teacher import NAMES as TEACHERS
-from spie.errors import unknown
+from spie.errors import check_whole, unknown
 from spie.representations import fr, pr, sr, stationary
 from spie.rewards import REWARDS, get_reward, quantities
 from spie.tasks import grid
@@ -125,14 +125,16 @@ def check_reward(
     >>> found = spie.check_reward("sr-r", steps=300)  # doctest: +ELLIPSIS
     reward "sr-r" on MDPEnv...
     """
-    if steps < 1:
-        raise ValueError(f"check_reward: steps must be 1 or more, not {steps}")
+    check_whole("check_reward: steps", steps, 1)
+    check_whole("check_reward: seed", seed, 0)
     findings = Findings()
     if isinstance(reward, str):
-        checked = CheckedReward(env or _usual_env(reward), Settings(reward, beta), None, steps, seed)
+        here = _usual_env(reward) if env is None else env
+        checked = CheckedReward(here, Settings(reward, beta), None, steps, seed)
     else:
         wrapper, above = bonus_below(reward)
-        checked = CheckedReward(env or wrapper.env, wrapper.bonus.settings, wrapper.bonus.features, steps, seed)
+        here = wrapper.env if env is None else env
+        checked = CheckedReward(here, wrapper.bonus.settings, wrapper.bonus.features, steps, seed)
         for name in {*above} & {*COUNT_REWARDS}:
             counts = f"{name} above counts the bonus as reward; write IntrinsicReward({name}(env), ...)"
             findings.append(Finding("order", "note", counts))

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spie.dropin.spaces import at, leaves
+from spie.errors import is_name, told
 from spie.tasks.base import Kind
 from spie.tasks.registry import find, make_env
 
@@ -55,6 +56,8 @@ def made_task(where: str | Callable[[], Any] | gym.Env[Any, Any]) -> MadeTask:
         return MadeTask(where.spec.id)
     if callable(where):
         return MadeTask(where.__name__, where, text_of(where))
+    if not is_name(where):
+        raise ValueError(f"env must be the name of a task, or a function that makes one, not {told(where)}")
     if is_function(where):
         named_function(where)
         return MadeTask(where, None, named_text(where))

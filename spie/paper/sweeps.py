@@ -8,7 +8,7 @@ from typing import Any
 
 from spie.agents.base import Keep
 from spie.agents.registry import agent as named
-from spie.errors import check_whole, unknown
+from spie.errors import as_names, check_whole, is_row, told, unknown
 from spie.notebook import progress_below
 from spie.paper import chains, grid_worlds
 from spie.paper import published as paper
@@ -65,15 +65,16 @@ def sweep(
     """
     progress = progress or progress_below("sweep")
     how = Plan(seeds, top, confirm, halving, budget, on, address, results, yes, progress)
-    several = {name: _several(given) for name, given in values.items()}
-    names = [agents] if isinstance(agents, str) else list(agents)
-    return search_sweep.sweep(searches(where, names, several, steps, episodes), how)
+    several = {name: _several(name, given) for name, given in values.items()}
+    return search_sweep.sweep(searches(where, as_names("agents", agents), several, steps, episodes), how)
 
 
-def _several(values: Any) -> tuple[Any, ...]:
+def _several(name: str, values: Any) -> tuple[Any, ...]:
     """One value or several, each once."""
-    single = isinstance(values, str) or not isinstance(values, Iterable)
-    return (values,) if single else tuple(dict.fromkeys(values))
+    try:
+        return tuple(dict.fromkeys(values)) if is_row(values) else (values,)
+    except TypeError:
+        raise ValueError(f"{name} must be a value or several, not {told(values)}") from None
 
 
 def searches(

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from spie.agents.base import Session
 from spie.engine.lanes import check_memory, machine_memory
-from spie.errors import unknown
+from spie.errors import is_among, unknown
 from spie.runs.ahead import CompiledAhead
 from spie.runs.mirror import KeptFolders, Mirror
 from spie.runs.processes import in_processes, portable
@@ -51,7 +51,7 @@ def execute(
     until it is stored; on Ray, workers that do not see that folder send them there.
     A run that fails does not keep the others from being run and stored; it is told of when they are.
     """
-    if on not in BACKENDS:
+    if not is_among(on, BACKENDS):
         raise unknown("backend", on, BACKENDS)
     missing = []
     for run in {run.id: run for run in runs}.values():

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spie.agents.base import Agent, Keep, Session, changed, identity
+from spie.errors import is_whole
 from spie.runs.store import Store
 from spie.runs.user_code import source_of
 from spie.trace import EpisodeTrace, Result, Scores, Trace, Trajectory
@@ -43,6 +44,11 @@ class Run:
     keep: Keep = Keep()
     role: Role = "paper"
     variant: Mapping[str, Any] = field(default_factory=dict)  # how it differs from the agent so named
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "seeds", "episodes"):
+            if is_whole(value := getattr(self, name)):
+                object.__setattr__(self, name, int(value))  # of NumPy's, too: ids are made of plain values
 
     @functools.cached_property
     def spec(self) -> dict[str, Any]:

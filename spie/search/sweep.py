@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spie.errors import check_flag, check_number, check_whole
 from spie.files import csv_text, write_whole
 from spie.notebook import html_table
 from spie.runs.backends import execute
@@ -82,8 +83,11 @@ class Plan:
 
     def __post_init__(self) -> None:
         for name, number, least in (("seeds", self.seeds, 1), ("top", self.top, 0), ("confirm", self.confirm, 0)):
-            if not least <= number <= FRESH:
-                raise ValueError(f"{name} must lie between {least} and {FRESH:,}, not {number}")
+            check_whole(name, number, least, FRESH)
+        for name, flag in (("halving", self.halving), ("yes", self.yes)):
+            check_flag(name, flag)
+        if self.budget is not None:
+            check_number("budget, in seconds,", self.budget, "(0, inf)")
 
     def choice(self, search: Search) -> Choice:
         rounds = halving(len(search), self.seeds) if self.halving else (Round(self.seeds, self.top),)

@@ -359,10 +359,10 @@ class MDP:
         """The state of a label, or of a number written out."""
         if name in self.labels:
             return self.labels.index(name)
-        if name.isdecimal() and int(name) < self.n_states:
+        if name.isdecimal() and len(name) < 19 and int(name) < self.n_states:
             return int(name)
         label = "" if self.labels[0] == "0" else f" or the row,column of a free cell, such as {self.labels[0]}"
-        self._refuse(f'no state "{name}"; give a number 0..{self.n_states - 1}{label}')
+        self._refuse(f'no state "{told(name)}"; give a number 0..{self.n_states - 1}{label}')
 
     def env(self, render_mode: str | None = None, max_steps: int | None = None) -> "MDPEnv":
         """This MDP as a Gymnasium environment."""

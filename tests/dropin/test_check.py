@@ -128,7 +128,7 @@ def test_it_says_whether_a_bonus_pays_for_ending_an_episode(capsys):
 
 
 def test_a_check_needs_steps():
-    with pytest.raises(ValueError, match=r"^check_reward: steps must be 1 or more, not 0$"):
+    with pytest.raises(ValueError, match=r"^check_reward: steps must be a whole number of at least 1, not 0$"):
         spie.check_reward("sr", open_field(), 0)
 
 

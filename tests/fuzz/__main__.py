@@ -14,9 +14,10 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 import commands  # noqa: E402
 import doors  # noqa: E402
 import files  # noqa: E402
+import library  # noqa: E402
 from harness import Fuzzer, Tally, repeat, run  # noqa: E402
 
-FUZZERS = {fuzzer.name: fuzzer for fuzzer in (*doors.FUZZERS, *files.FUZZERS, *commands.FUZZERS)}
+FUZZERS = {fuzzer.name: fuzzer for fuzzer in (*doors.FUZZERS, *library.FUZZERS, *files.FUZZERS, *commands.FUZZERS)}
 COLUMNS = ("right", "refused", "raw error", "hang", "crash", "difference")
 
 

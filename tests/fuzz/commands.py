@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from harness import Attempt, Difference, Fuzzer, Refused, is_ours
+from harness import Attempt, Difference, Fuzzer, Refused, is_ours, loaded
 from values import short
 
 from spie import cli
@@ -36,7 +36,9 @@ WORK = (
     "spie.cli.show._show_continuous",
     "spie.cli.film.filmed_run",
     "spie.studio.build.page",
-    "spie.behaviour.fit.fit",
+    "spie.behaviour.fit.estimate",
+    "spie.cli.demo._run",
+    "spie.comparison.compare.calibrate",
     "socket.socket.connect",
     "webbrowser.open",
 )
@@ -52,7 +54,9 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "film": ("--agents", "--steps", "--frames", "--seed", "--task", "-o"),
     "studio": ("--out", "--no-open"),
     "check": ("--from", "--on"),
-    "fit": ("--maze", "--model", "--out", "--subjects"),
+    "fit": ("--maze", "--models", "--method", "--starts", "--seed", "--stays", "--jumps", "--cell", "--out"),
+    "compare": ("--env", "--env", "--agent", "--bonuses", "--steps", "--seeds", "--choose", "--again", "--budget"),
+    "demo": ("--out",),
     "data": ("--folder", "-o"),
     "repair": ("--results",),
     "report": ("-o", "--results"),
@@ -72,7 +76,7 @@ def _folder(folder: Path) -> Path:
     (folder / "walk.csv").write_text("subject,state\na,0\na,1\na,2\n")
     (folder / "bad.py").write_text("import spie\n@spie.reward('bad')\ndef bad(M_next):\n    return 1 / 0\n")
     (folder / "noise").write_bytes(random.Random(0).randbytes(3000))
-    return folder
+    return loaded(folder)
 
 
 def commands(rng: random.Random, shared: Path) -> Attempt:

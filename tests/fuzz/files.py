@@ -93,34 +93,45 @@ def stores(rng: random.Random, shared: Any) -> Attempt:
 # What wrappers save
 
 
-def _bonus() -> Any:
-    return spie.IntrinsicReward(spie.riverswim().env(max_steps=50), "sr-r")
+SAVED: tuple[dict[str, Any], ...] = (  # wrappers whose files differ in kind
+    {"reward": "sr-r"}, {"reward": "sp-novelty"}, {"reward": "teacher"}, {"reward": "sr-r", "episodic": True},
+    {"reward": "sr", "times": "count", "beta": "auto"},
+)  # fmt: skip
+
+
+def _bonus(kind: int) -> Any:
+    return spie.IntrinsicReward(spie.riverswim().env(max_steps=50), **SAVED[kind])
 
 
 def _saved(folder: Path) -> Any:
-    env = _bonus()
-    env.reset(seed=0)
-    for _ in range(40):
-        *_, ended, cut, _ = env.step(1)
-        if ended or cut:
-            env.reset()
-    env.save(folder / "sound")
-    return (folder / "sound").read_bytes(), env.state_dict(), folder / "damaged"
+    found = []
+    for kind in range(len(SAVED)):
+        env = _bonus(kind)
+        env.reset(seed=0)
+        for _ in range(40):
+            *_, ended, cut, _ = env.step(1)
+            if ended or cut:
+                env.reset()
+        env.save(folder / "sound")
+        found.append(((folder / "sound").read_bytes(), env.state_dict()))
+    return found, folder / "damaged"
 
 
 def bonuses(rng: random.Random, shared: Any) -> Attempt:
     """A file of IntrinsicReward.save with some bytes wrong: a ValueError, or the same state."""
-    data, expected, path = shared
+    found, path = shared
+    kind = rng.randrange(len(SAVED))
+    data, expected = found[kind]
     words, wrong = damaged(rng, data)
 
     def attempt() -> None:
         path.write_bytes(wrong)
-        env = _bonus()
+        env = _bonus(kind)
         env.load(path)
         if not _equal(env.state_dict(), expected):
             raise Difference("another state was loaded")
 
-    return Attempt(f"bonus file: {words}", attempt)
+    return Attempt(f"bonus file of {SAVED[kind]}: {words}", attempt)
 
 
 # Checkpoints

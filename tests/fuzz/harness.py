@@ -5,6 +5,7 @@ ours. All else is a failure: an error that nobody wrote a sentence for, a hang, 
 """
 
 import contextlib
+import importlib
 import linecache
 import multiprocessing
 import os
@@ -201,6 +202,13 @@ def _work(fuzzer: Fuzzer, seed: int, seconds: float, most: int, case: Any, count
                 known.add(place)
                 pipe.send((place, f"{str(error)[:120]!r}\n    {command(fuzzer.name, seed, case.value)}"))
             case.value += 1
+
+
+def loaded(folder: Path) -> Path:
+    """The folder, once what takes longer to load than a single input may is loaded."""
+    for module in ("torch", "stable_baselines3"):
+        importlib.import_module(module)
+    return folder
 
 
 @contextlib.contextmanager

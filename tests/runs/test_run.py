@@ -112,6 +112,7 @@ def test_numbers_of_numpy_give_the_id_of_plain_ones():
     numpys = spie.Sarsa(reward="none", alpha=np.float64(0.1), q0=np.float64(1.0))
     assert a_run(settings=numpys).id == a_run(settings=spie.Sarsa(reward="none", alpha=0.1, q0=1.0)).id
     assert a_run(seeds=tuple(np.arange(3))).id == a_run(seeds=(0, 1, 2)).id
+    assert a_run(seeds=np.int64(3), steps=np.int32(7)).id == a_run(seeds=3, steps=7).id
 
 
 def test_the_id_tells_environments_apart_by_their_tables():

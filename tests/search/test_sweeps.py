@@ -256,7 +256,7 @@ def test_the_command_prints_the_best_and_writes_the_whole_table(command, tmp_pat
         ("table1 --agent sarsa-sr-fixed", 'no agent in table1 "sarsa-sr-fixed"'),
         ("figure5", "figure5 has no settings to vary"),
         ("rivrswim", 'no experiment, task, map or file "rivrswim"; did you mean "riverswim"'),
-        ("riverswim --seeds 0", "seeds must lie between 1 and 1,000,000, not 0"),
+        ("riverswim --seeds 0", "seeds must be a whole number of at least 1 and at most 1,000,000, not 0"),
         ("riverswim --budget soon", '"soon" is not a time; write it as 90s, 10m or 2h'),
         ("riverswim --agent sarsa-sr-pr --seeds 90000", "97,200 settings x 90,000 seeds take about"),
         ("riverswim --rewards nowhere.py", "nowhere.py"),

@@ -7,12 +7,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import EllipseCollection, LineCollection, PolyCollection
-from matplotlib.colors import Colormap, LogNorm, Normalize, to_rgba
+from matplotlib.colors import Colormap, LogNorm, Normalize, is_color_like, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
+from spie.errors import as_array, check_flag, check_whole, told
 from spie.page.plots.style import DIVERGING, FLOOR, GOAL, HEAT, ON_MAP, START, STYLE, WALL, new_figure, number, settled
 from spie.tasks.mdp import MDP
 
@@ -232,6 +233,11 @@ def _axes(ax: Axes | None, mdp: MDP) -> tuple[Axes, bool]:
     return new_figure(across, min(max(across * height / width, 0.8), 12) + 0.8).add_subplot(), True
 
 
+def _check_state(mdp: MDP, of: int | None) -> None:
+    if of is not None:
+        check_whole("of, a state,", of, 0, mdp.n_states - 1)
+
+
 def _done(ax: Axes, new: bool) -> Axes:
     if new and isinstance(ax.figure, Figure):
         settled(ax.figure)
@@ -248,6 +254,7 @@ def plot_maze(mdp: MDP, *, ax: Axes | None = None, of: int | None = None) -> Axe
     >>> len(ax.figure.axes)
     1
     """
+    _check_state(mdp, of)
     ax, new = _axes(ax, mdp)
     states = StateMap(ax, mdp)
     frame_axes(ax, mdp)
@@ -298,8 +305,14 @@ def plot_values(
     >>> len(ax.figure.axes)  # the map and its colours
     2
     """
-    if np.shape(values) != (mdp.n_states,):
-        raise ValueError(f"values have shape {list(np.shape(values))}, not {[mdp.n_states]}")
+    values = as_array("values", values, np.float64)
+    if values.shape != (mdp.n_states,):
+        raise ValueError(f"values have shape {list(values.shape)}, not {[mdp.n_states]}")
+    _check_state(mdp, of)
+    for name, flag in (("diverging", diverging), ("bar", bar)):
+        check_flag(name, flag)
+    if not isinstance(label, str):
+        raise ValueError(f"label must be a text, not {told(label)}")
     ax, new = _axes(ax, mdp)
     norm = scale_of(values, diverging) if norm is None else norm
     colours = DIVERGING if diverging else HEAT
@@ -324,9 +337,12 @@ def plot_path(mdp: MDP, states: NDArray[Any], *, ax: Axes | None = None, colour:
     >>> len(ax.figure.axes)
     1
     """
-    states = np.asarray(states)
-    if states.ndim != 1 or not len(states) or states.dtype.kind not in "iu" or not (states < mdp.n_states).all():
+    states = as_array("a path", states)
+    within = states.dtype.kind in "iu" and bool(((states >= 0) & (states < mdp.n_states)).all())
+    if states.ndim != 1 or not len(states) or not within:
         raise ValueError(f"a path is a sequence of states, 0..{mdp.n_states - 1}")
+    if not is_color_like(colour):
+        raise ValueError(f'colour must be one of Matplotlib\'s, such as "#b3261e", not {told(colour)}')
     new = ax is None
     ax = plot_maze(mdp, ax=ax)
     spread = np.random.default_rng(0).uniform(-0.18, 0.18, (len(states), 2)) * link_length(mdp)  # ways back are seen
