@@ -23,7 +23,7 @@ from spie.dropin.settings import Settings
 from spie.dropin.spaces import Numbering, numbering
 from spie.dropin.teacher import NAMES as TEACHERS
 from spie.dropin.teacher import TEACHER, TeacherLearner
-from spie.errors import is_name, unknown
+from spie.errors import is_among, is_name, unknown
 from spie.rewards import REWARDS, Reward, get_reward, reward_names
 
 RND = Reward("rnd", lambda prediction_error: prediction_error, ("prediction_error",))
@@ -70,7 +70,7 @@ class Watched:
 def usual_form(reward: str, space: gym.Space[Any], actions: gym.Space[Any], features: Any = None) -> str:
     """What a name stands for: "spie" is the teacher where observations and actions can be counted, else sp-novelty."""
     counted = features is None and numbering(space) is not None and isinstance(actions, gym.spaces.Discrete)
-    return "sp-novelty" if reward == "spie" and not counted else reward
+    return "sp-novelty" if is_among(reward, ("spie",)) and not counted else reward
 
 
 def reward_and_learners(watched: Watched, settings: Settings, beta: Callable[[], float]) -> tuple[Reward, Learners]:
