@@ -37,7 +37,7 @@ from spie.behaviour.likelihood import log_likelihoods
 from spie.engine.lanes import aligned_zeros
 from spie.engine.matrix import product
 from spie.paper.sweeps import searches
-from spie.rewards import reward_names
+from spie.rewards import get_reward, reward_names
 from spie.runs.run import Run, save
 from spie.runs.store import Store
 
@@ -163,7 +163,7 @@ def engine_against_jax() -> None:
     table("SARSA-SRR beside the same in JAX, vmap over seeds and scan over steps", *rows)
 
 
-BUILT_IN = reward_names("tables")
+BUILT_IN = tuple(name for name in reward_names("tables") if get_reward(name).built_in)
 
 
 @spie.reward("from a file")
