@@ -63,12 +63,17 @@ def _started(runs: Sequence[Run]) -> "subprocess.Popen[bytes]":
     # Not by multiprocessing, which would run the file of a user's program again.
     command = [sys.executable, "-c", "from spie.runs.ahead import compile_all; compile_all()"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, **quiet)
+    values = (loaded_files(), len(runs), *runs)
+    threading.Thread(target=_send, args=(process, values), daemon=True).start()  # it reads once it has imported spie
+    return process
+
+
+def _send(process: "subprocess.Popen[bytes]", values: Sequence[Any]) -> None:
     assert process.stdin is not None
-    with contextlib.suppress(OSError, pickle.PicklingError, AttributeError, TypeError):
-        for value in (loaded_files(), len(runs), *runs):
+    with contextlib.suppress(OSError, ValueError, pickle.PicklingError, AttributeError, TypeError):
+        for value in values:
             process.stdin.write(pickle.dumps(value))
         process.stdin.flush()
-    return process
 
 
 def compile_all() -> None:
