@@ -69,6 +69,17 @@ else:
     run = lambda: spie.DQN.named("dqn-sf-pf", **small).run("four-rooms", 600, 2)
 print(json.dumps({"dqn-sf-pf": best(run)}))
 """
+NATURE = """
+import torch
+from spie.agents.dqn.build import build
+from spie.tasks.atari import make_atari
+torch.set_num_threads(1)
+learner = build(spie.DQN(bonus="none", preset="nature", reconstruction=False, optimiser="adam", rate=1e-4, replay=500,
+                         learning_starts=10**6, device="cpu"), make_atari("MontezumaRevenge"), [0], 10**9)
+while learner.step < 60:
+    learner.advance()
+print(json.dumps({"update, Nature network": best(learner.update)}))
+"""
 RESULT = "import spie; spie.Sarsa().run(spie.grid('of-small'), steps=8000)"
 # By group: the programs, by row; the seconds of a row are those of its process, unless the program prints them.
 GROUPS = {
@@ -76,6 +87,7 @@ GROUPS = {
     "linear": {"": TIMED + LINEAR},
     "start": {"import spie": "import spie", "first result, warm": RESULT, "first result, cold": RESULT},
     "deep": {"": TIMED + DEEP},
+    "nature": {"": TIMED + NATURE},
 }
 USUAL = ("engine", "linear", "start")
 
