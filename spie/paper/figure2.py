@@ -1,12 +1,24 @@
 """Figure 2: the network of DQN-SF-PF, with the shapes that a state of four frames passes through."""
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from spie.paper.atari import SHAPE
 from spie.paper.experiment import Experiment
 from spie.paper.registry import register_experiment
 from spie.paper.results import Results
 from spie.paper.sections import HeadLayers, LayerBox, NetworkDiagram, SectionPart, Text
 
+if TYPE_CHECKING:
+    from spie.agents.dqn.networks import NetworkLayer
+
 ACTIONS = 18
+
+
+def boxes(layers: "Sequence[NetworkLayer]", last: str = "") -> list[LayerBox]:
+    """A box for each layer, under the name of its kind; `last` is the name of the last."""
+    found = [LayerBox(layer.kind, layer.shape) for layer in layers]
+    return [*found[:-1], found[-1]._replace(name=last or found[-1].name)]
 
 
 def section(experiment: Experiment, results: Results) -> list[SectionPart]:
@@ -18,20 +30,15 @@ def section(experiment: Experiment, results: Results) -> list[SectionPart]:
 
     built = layers("paper", SHAPE, actions=ACTIONS)
 
-    def branch(*places: str, last: str = "") -> list[LayerBox]:
-        found = [built[place] for place in built if place.startswith(places)]
-        names = [layer.what for layer in found]
-        names[-1] = last or names[-1]
-        return [LayerBox(name, layer.shape) for name, layer in zip(names, found, strict=True)]
-
-    trunk = [LayerBox("frames", SHAPE), *branch("encoder", last="FC, unit length: φ")]
-    heads = [HeadLayers("Q", branch("q"))]
-    heads += [HeadLayers(name, branch(place), is_cut=True) for name, place in (("ψ", "psi"), ("ξ", "xi"))]
-    embedded, *decoder = branch(
-        "decoder.features", "decoder.first", "decoder.second", "decoder.deconv", last="next frame"
-    )
+    trunk = [LayerBox("frames", SHAPE), *boxes(built.encoder, last="FC, unit length: φ")]
+    heads = [
+        HeadLayers("Q", boxes(built.q)),
+        HeadLayers("ψ", boxes(built.psi), is_cut=True),
+        HeadLayers("ξ", boxes(built.xi), is_cut=True),
+    ]
+    embedded, *decoder = boxes(built.decoder, last="next frame")
     embedded = embedded._replace(name="FC, times action")
-    millions = sum(layer.parameters for layer in built.values()) / 1e6
+    millions = built.parameters / 1e6
     caption = f"{millions:.2f} million parameters; ‖: no gradient goes back; φ and the action predict the next frame"
     return [NetworkDiagram(caption, trunk, heads, [embedded, *decoder])]
 

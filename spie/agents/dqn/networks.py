@@ -64,6 +64,8 @@ def _activated(y: Tensor, relu: bool) -> Tensor:
 class Linear(nn.Module):
     """x [L, B, n_in] to [L, B, n_out]."""
 
+    kind = "FC"
+
     def __init__(self, n_in: int, n_out: int, generators: Generators) -> None:
         super().__init__()
         self.weight = _uniform((n_in, n_out), n_in, generators)  # the other way round, its gradient would be copied
@@ -86,6 +88,10 @@ class Conv(nn.Module):
         self.tiled = False  # whether x comes tile by tile (`tiles`)
         self.weight = _uniform((n_out, kernel, kernel, n_in), n_in * kernel**2, generators)  # channels last: no copies
         self.bias = _uniform((n_out,), n_in * kernel**2, generators)
+
+    @property
+    def kind(self) -> str:
+        return f"conv {self.kernel}×{self.kernel} / {self.stride}"
 
     def size(self, n: int) -> int:
         return (n + 2 * self.padding - self.kernel) // self.stride + 1
@@ -136,6 +142,10 @@ class Deconv(nn.Module):
         fan_in = n_in * (self.kernel / self.stride) ** 2  # inputs that meet in one pixel
         self.weight = _uniform((n_in, self.kernel, self.kernel, n_out), fan_in, generators)  # channels last
         self.bias = _uniform((n_out,), fan_in, generators)
+
+    @property
+    def kind(self) -> str:
+        return f"deconv {self.kernel}×{self.kernel} / {self.stride}"
 
     def forward(self, x: Tensor, relu: bool = False) -> Tensor:
         lanes, batch, n_in, height, width = x.shape
@@ -363,30 +373,49 @@ class LoneEncoder(nn.Module):
 class NetworkLayer(NamedTuple):
     """A layer as it is, for Figure 2."""
 
-    what: str  # "conv 6×6 / 2", "FC"
+    kind: str  # "conv 6×6 / 2", "FC"
     shape: tuple[int, ...]  # of what it gives for one state
-    parameters: int
 
 
-def layers(name: str, shape: tuple[int, int, int], actions: int) -> dict[str, NetworkLayer]:
-    """The layers of a network by their place in it, with the shapes that a state passes through."""
+class NetworkLayers(NamedTuple):
+    """The layers of a network, part by part, in the order that a state passes through them."""
+
+    encoder: list[NetworkLayer]  # up to phi
+    q: list[NetworkLayer]
+    psi: list[NetworkLayer]
+    xi: list[NetworkLayer]
+    decoder: list[NetworkLayer]  # from phi on; the action's embedding multiplies what the first gives
+    parameters: int  # of all parts
+
+
+def layers(name: str, shape: tuple[int, int, int], actions: int) -> NetworkLayers:
+    """The layers of a network, with the shapes that a state passes through."""
     network = Network(shape, actions, architecture(name), [torch.Generator()])
-    found: dict[str, NetworkLayer] = {}
+    encoder, psi, xi, decoder = network.encoder, network.psi, network.xi, network.decoder
+    assert psi is not None
+    assert xi is not None
+    assert decoder is not None
+    shapes: dict[nn.Module, tuple[int, ...]] = {}
 
-    def note(place: str, module: nn.Module, out: Tensor) -> None:
-        what = type(module).__name__.lower()
-        what = f"{what} {module.kernel}×{module.kernel} / {module.stride}" if what != "linear" else "FC"
-        found[place] = NetworkLayer(what, tuple(out.shape[2:]), sum(p.numel() for p in module.parameters()))
+    def record_shape(module: nn.Module, _: Any, out: Tensor) -> None:
+        shapes[module] = tuple(out.shape[2:])
 
-    for place, module in network.named_modules():
-        if isinstance(module, Linear | Conv | Deconv):
-            module.register_forward_hook(lambda module, _, out, place=place: note(place, module, out))
+    for module in network.modules():
+        module.register_forward_hook(record_shape)
     with torch.no_grad():
         phi = network.phi(torch.zeros(1, 1, *shape))
-        network.q(phi)
-        for head in (network.psi, network.xi):
-            assert head is not None
+        for head in (network.q, psi, xi):
             head(phi)
-        assert network.decoder is not None
-        network.decoder(phi, torch.zeros(1, 1, dtype=torch.long))
-    return found
+        decoder(phi, torch.zeros(1, 1, dtype=torch.long))
+
+    def described(*modules: nn.Module) -> list[NetworkLayer]:
+        return [NetworkLayer(str(module.kind), shapes[module]) for module in modules]
+
+    return NetworkLayers(
+        encoder=described(*encoder.convolutions, *encoder.layers),
+        q=described(network.q),
+        psi=described(psi.first, psi.second),
+        xi=described(xi.first, xi.second),
+        decoder=described(decoder.features, decoder.first, decoder.second, *decoder.deconvolutions),
+        parameters=sum(p.numel() for p in network.parameters()),
+    )
