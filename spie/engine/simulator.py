@@ -169,15 +169,8 @@ def note_episode(lane, l, episodes, records):
 
 
 @no_type_check
-def end_step(lane, l, t, cap, episodes, discount, mdp, records):
-    """Where an episode ends, by itself or at its cap, the next begins; after the last one the lane is over.
-
-    Returns whether an episode ended.
-    """
-    lane.steps = t
-    lane.length += 1
-    if discount != 0.0 and lane.length != cap:
-        return False
+def end_episode(lane, l, discount, episodes, mdp, records):
+    """Count an episode that has ended: its steps, whether it was truncated. After the last one the lane is over."""
     if episodes >= 0:
         records.episode_steps[l * episodes + lane.episode] = lane.length
         note_episode(lane, l, episodes, records)
@@ -188,7 +181,20 @@ def end_step(lane, l, t, cap, episodes, discount, mdp, records):
         lane.phase = lane.episode // mdp.episodes_per_phase % mdp.n_phases
     if lane.episode == episodes:
         lane.over = FINISHED
-    else:
+
+
+@no_type_check
+def end_step(lane, l, t, cap, episodes, discount, mdp, records):
+    """Where an episode ends, by itself or at its cap, the next begins; after the last one the lane is over.
+
+    Returns whether an episode ended.
+    """
+    lane.steps = t
+    lane.length += 1
+    if discount != 0.0 and lane.length != cap:
+        return False
+    end_episode(lane, l, discount, episodes, mdp, records)
+    if lane.over == RUNNING:
         reset(lane, l, t, mix(lane.word + np.uint64(3) * lane.stride), mdp, records)
     return True
 
@@ -209,4 +215,16 @@ def snapshot(shot, l, t, over, S, records):
     return shot
 
 
-FUNCTIONS = (mix, interval, replayed_action, env_step, arrive, reset, note_episode, end_step, record, snapshot)
+FUNCTIONS = (
+    mix,
+    interval,
+    replayed_action,
+    env_step,
+    arrive,
+    reset,
+    note_episode,
+    end_episode,
+    end_step,
+    record,
+    snapshot,
+)

@@ -101,10 +101,10 @@ def specialise(
     `imports` names, by module, what compiled code of ours the kernel uses; `functions` are further functions that may
     be a user's, by the names under which the kernel calls them; `allocates` says whether the kernel makes arrays.
     """
-    lines = [_HEADER]
-    for module, names in imports.items():
-        text = inspect.getsource(importlib.import_module(module)).encode()
-        lines.append(f"from {module} import {', '.join(names)}  # {hashlib.sha256(text).hexdigest()}\n")
+    lines = [
+        _HEADER,
+        *(f"from {module} import {', '.join(imports[module])}  # {_hash_of(module)}\n" for module in imports),
+    ]
     # Unsigned words keep their type and so their names: Numba turns mixed signs into floats
     words = {name: value for name, value in constants.items() if isinstance(value, np.uint64)}
     lines += [f"{name} = np.uint64({value})\n" for name, value in words.items()]
@@ -120,7 +120,7 @@ def specialise(
             written |= parts
         except _NoSource:  # typed at a prompt: compiled again in each process
             given[name] = function
-    texts = called, *_needed_texts(kernel, helpers, filled_in)
+    texts = called, *_needed_texts(kernel, tuple(helpers), filled_in)
     loaded = _load("\n".join(lines), texts, allocates, tuple(given.items()))
     compiled = getattr(loaded, kernel.__name__)
     code = reward.function.__code__
@@ -130,20 +130,25 @@ def specialise(
     return Kernel(compiled, _with_clear_errors(compiled, what, written, files), what + own)
 
 
-def _needed_texts(
-    kernel: Callable[..., Any], helpers: Iterable[Callable[..., Any]], constants: tuple[tuple[str, Any], ...]
-) -> list[str]:
-    """The texts of those helpers that are called once the constants are filled in, and of the kernel."""
-    texts = [_specialised(kernel, constants)]
-    names = inline.called(texts[0])
-    for helper in reversed(tuple(helpers)):
-        if helper.__name__ in names:
-            texts.append(_specialised(helper, constants))
-            names |= inline.called(texts[-1])
-    return texts[::-1]
+@functools.cache
+def _hash_of(module: str) -> str:
+    return hashlib.sha256(inspect.getsource(importlib.import_module(module)).encode()).hexdigest()
 
 
 @functools.lru_cache(maxsize=1000)
+def _needed_texts(
+    kernel: Callable[..., Any], helpers: tuple[Callable[..., Any], ...], constants: tuple[tuple[str, Any], ...]
+) -> tuple[str, ...]:
+    """The texts of those helpers that are called once the constants are filled in, and of the kernel."""
+    texts = [_specialised(kernel, constants)]
+    names = inline.called(texts[0])
+    for helper in reversed(helpers):
+        if helper.__name__ in names:
+            texts.append(_specialised(helper, constants))
+            names |= inline.called(texts[-1])
+    return tuple(texts[::-1])
+
+
 def _specialised(function: Callable[..., Any], constants: tuple[tuple[str, Any], ...]) -> str:
     """The function's text with constants filled in, without the branches that they rule out."""
     own_names = function.__code__.co_varnames
@@ -382,6 +387,15 @@ def _source(function: Callable[..., Any]) -> str:
     return ast.unparse(_bare(tree))
 
 
+@functools.lru_cache(maxsize=1000)
+def _named(text: str, name: str) -> str:
+    """The text of a function under another name."""
+    tree = ast.parse(text).body[0]
+    assert isinstance(tree, ast.FunctionDef)
+    tree.name = name
+    return ast.unparse(tree)
+
+
 def _bare(function: Any) -> ast.FunctionDef:
     """A function's tree without decorators, annotations and docstring."""
     function.decorator_list = []
@@ -428,11 +442,9 @@ def _standing_alone(function: Callable[..., Any], name: str, what: str) -> tuple
                     f"{what} uses {key}, a {type(value).__name__}: it may use numbers, math, numpy and functions of "
                     "your own"
                 )
-        tree = ast.parse(text).body[0]
-        assert isinstance(tree, ast.FunctionDef)
-        tree.name = name
-        written[ast.unparse(tree)] = function
-        lines.append(f"{_INNER.format(counted=True)}\n{ast.unparse(tree)}\n")
+        text = _named(text, name)
+        written[text] = function
+        lines.append(f"{_INNER.format(counted=True)}\n{text}\n")
 
     add(function, name)
     body = textwrap.indent("\n".join(lines), "    ")

@@ -14,7 +14,7 @@ from spie.agents.sarsa.choice import choose, look_ahead, renew_greedy
 from spie.agents.sarsa.layout import RUNNING
 from spie.agents.sarsa.learning import bonus_of, learn_F, learn_M, learn_N, learn_Q, place_of
 from spie.agents.sarsa.options import BONUS_FIRST, LEARNED, SPARSE, STATES
-from spie.agents.sarsa.world import begin, end, end_step, note_part, note_step, step_of, take_step
+from spie.agents.sarsa.world import begin, end, end_of_part, end_step, note_part, note_step, step_of, take_step
 from spie.engine.exponential import exponential
 from spie.engine.lanes import mix
 from spie.engine.policy import epsilon_greedy, greedy_actions, interval
@@ -35,7 +35,7 @@ def sarsa_kernel(lanes, together, after, until, horizon, cap, episodes, toleranc
         n = min(together, len(lanes) - first)
         if after == 0:
             begin(lanes, first, n, S, W, mdp, tables, pool, records)  # s = env.reset(); M = 0; Q = 0
-        part = after * parts // horizon
+        part_ends = end_of_part(after, horizon, episodes, parts)
         for t in range(after + 1, until + 1):
             for place in range(n):
                 lane = lanes[np.uint64(first + place)]
@@ -73,7 +73,8 @@ def sarsa_kernel(lanes, together, after, until, horizon, cap, episodes, toleranc
                 end_step(lane, first, place, t, cap, episodes, discount, S, mdp, tables, records)
                 running += lane.over == RUNNING
             renew_greedy(lanes, first, n, S, mdp, tables)
-            part = note_part(lanes, first, n, t, horizon, episodes, part, parts, records)
+            if t == part_ends:
+                part_ends = note_part(lanes, first, n, t, horizon, episodes, parts, records)
             if running == 0:
                 break
         if until == horizon:

@@ -34,7 +34,7 @@ from spie.agents.sarsa.options import (
 )  # fmt: skip
 from spie.engine.lanes import mix
 from spie.engine.policy import greedy_actions, interval
-from spie.engine.simulator import note_episode
+from spie.engine.simulator import end_episode, note_episode
 from spie.engine.sparse_rows import append, clear
 
 
@@ -126,34 +126,24 @@ def end_step(lane, first, place, t, cap, episodes, discount, S, mdp, tables, rec
             lane.length += 1
             if discount == 0.0 or lane.length == cap:
                 end_episode(lane, first + place, discount, episodes, mdp, records)
+                lane.action = ACTIONS  # nothing to carry over
                 if lane.over == RUNNING:
                     reset(lane, first, place, t, mix(lane.word + np.uint64(3) * lane.stride), S, mdp, tables, records)
     lane.word += np.uint64(4) * lane.stride
 
 
 @no_type_check
-def note_part(lanes, first, n, t, horizon, episodes, part, parts, records):
-    """Where step t ends a part of the steps, note the rewards of a group; returns the part of the next step."""
-    if episodes >= 0 or t * parts < horizon * (part + 1):
-        return part
-    for place in range(n):
-        records.earned[(first + place) * parts + part] = lanes[first + place].total_reward
-    return part + 1
+def end_of_part(t, horizon, episodes, parts):
+    """The last step of the part of the steps in which step t + 1 lies; none where parts are of episodes."""
+    return -1 if episodes >= 0 else -(-horizon * (t * parts // horizon + 1) // parts)
 
 
 @no_type_check
-def end_episode(lane, l, discount, episodes, mdp, records):
-    if episodes >= 0:
-        records.episode_steps[l * episodes + lane.episode] = lane.length
-        note_episode(lane, l, episodes, records)
-    lane.truncated += discount != 0.0
-    lane.episode += 1
-    lane.length = 0
-    lane.action = ACTIONS  # nothing to carry over
-    if mdp.episodes_per_phase > 0:
-        lane.phase = lane.episode // mdp.episodes_per_phase % mdp.n_phases
-    if lane.episode == episodes:
-        lane.over = FINISHED
+def note_part(lanes, first, n, t, horizon, episodes, parts, records):
+    """Step t ends a part of the steps: note the rewards of a group up to it; returns the last step of the next part."""
+    for place in range(n):
+        records.earned[(first + place) * parts + t * parts // horizon - 1] = lanes[first + place].total_reward
+    return end_of_part(t, horizon, episodes, parts)
 
 
 @no_type_check
@@ -273,6 +263,6 @@ def end(lanes, first, n, horizon, S, W, kept, tables):
 
 
 HELPERS = (
-    guided_step, env_step, arrive, take_step, step_of, note_step, note_part, note_episode, end_episode, reset,
-    end_recorded_step, end_step, begin_values, begin_matrices, begin, end,
+    guided_step, env_step, arrive, take_step, step_of, note_step, end_of_part, note_part, note_episode, end_episode,
+    reset, end_recorded_step, end_step, begin_values, begin_matrices, begin, end,
 )  # fmt: skip
