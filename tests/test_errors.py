@@ -55,7 +55,7 @@ def test_what_is_no_whole_number_between_two_is_refused(value):
         (lambda: spie.MDP("x", [[[0]]], 1.0, 0.0, 1.0, labels=3), "x: labels must be texts"),
         (lambda: spie.sr(["a"], 0.9), "P must be an array of numbers"),
         (lambda: spie.sr(np.eye(2), "x"), "gamma is x, not in"),
-        (lambda: spie.Keep(snapshots=5), "Keep: snapshots must be several whole numbers in a row, not 5"),
+        (lambda: spie.Keep(snapshots=5), "Keep: snapshots must be a sequence of whole numbers, not 5"),
         (lambda: spie.Session(threads="two"), "Session: threads must be a whole number"),
         (lambda: spie.Replay(states=True), r"replay: states must be \[subjects\]\[trials\]\[steps\], not True"),
         (lambda: spie.graph(edges=[[[1], [2]]]), "graph: edge 1 has nodes that are no names"),

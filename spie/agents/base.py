@@ -44,11 +44,11 @@ class Keep:
         for name in ("matrices", "snapshots", "paths"):
             value = getattr(self, name)
             if isinstance(value, str):
-                raise ValueError(f'Keep: {name} must be several, such as ("{told(value)}",), not "{told(value)}"')
+                raise ValueError(f'Keep: {name} must be a sequence, such as ("{told(value)}",), not "{told(value)}"')
             fits = is_name if name == "matrices" else is_whole
             if not is_row(value) or not all(map(fits, value := tuple(value))):
                 kind = "names" if name == "matrices" else "whole numbers"
-                raise ValueError(f"Keep: {name} must be several {kind} in a row, not {told(value)}")
+                raise ValueError(f"Keep: {name} must be a sequence of {kind}, not {told(value)}")
             object.__setattr__(self, name, value)
 
 

@@ -116,7 +116,9 @@ class Replay:
             for what in ("actions", "rewards", "mazes"):
                 given = getattr(self, what)
                 if given is not None and (len(given) <= i or len(given[i]) != len(self.states[i])):
-                    raise ValueError(f"replay: subject {name} has {len(self.states[i])} trials, but other {what}")
+                    raise ValueError(
+                        f"replay: subject {name} has {len(self.states[i])} trials, but another number of {what}"
+                    )
             for k in range(len(self.states[i])):
                 where = f"subject {name}, trial {k + 1}"
                 path = _numbers(self.states[i][k], "states", where)
@@ -157,7 +159,7 @@ def _numbers(values: ArrayLike, what: str, where: str) -> NDArray[Any]:
         array = array.astype(np.int64)
     whole = what != "rewards"
     if array.ndim != 1 or array.dtype.kind not in ("iu" if whole else "iufb"):
-        raise ValueError(f"replay: {what} of {where} must be {'whole ' * whole}numbers in a row")
+        raise ValueError(f"replay: {what} of {where} must be a sequence of {'whole ' * whole}numbers")
     if not whole and not np.isfinite(array).all():
         raise ValueError(f"replay: a reward of {where} is not finite")
     return array.astype(np.int64 if whole else np.float64)

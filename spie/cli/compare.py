@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @app.command()
 def compare(
     settings: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Of the agent: alpha=0.5, n_steps=128, ...")
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="The agent's settings: alpha=0.5, n_steps=128")
     ] = None,
     env: Annotated[
         str,
@@ -44,12 +44,12 @@ def compare(
         typer.Option(help="q-learning, ppo, dqn, a2c, or MODULE:function of (env, seed) (default: what suits it)."),
     ] = None,
     bonuses: Annotated[
-        str | None, typer.Option(help="Commas between: constant,count,sr-r (default: what suits the observations).")
+        str | None, typer.Option(help="Names with commas: constant,count,sr-r (default: by the observations).")
     ] = None,
-    steps: Annotated[int | None, typer.Option(help="Of a run (default: 20,000, or 50,000 of deep agents).")] = None,
-    seeds: Annotated[int | None, typer.Option(help="Fresh seeds that confirm (default: 10, or 5).")] = None,
+    steps: Annotated[int | None, typer.Option(help="Of each run (default: 20,000, or 50,000 of deep agents).")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Fresh seeds of the confirmation (default: 10, or 5).")] = None,
     choose: Annotated[int | None, typer.Option(help="Seeds on which settings are chosen (default: 3, or 2).")] = None,
-    again: Annotated[int, typer.Option(help="1, 2, ...: everything on other seeds. Does the verdict stay?")] = 0,
+    again: Annotated[int, typer.Option(help="Repeat all of it on other seeds: 1, 2, ...")] = 0,
     budget: Annotated[str | None, typer.Option(help="90s, 10m or 2h; run again to continue.")] = None,
     results: ResultsFile = None,
     on: Annotated[str, typer.Option(help="Where to run: serial, processes or ray.")] = "serial",

@@ -27,9 +27,9 @@ def film(
         bool | None, typer.Option("--bumps/--no-bumps", help="Of a map: whether one can walk into a wall, and stay.")
     ] = None,
     ends: Ends = None,
-    steps: Annotated[int, typer.Option(help="Of each agent.")] = 2000,
-    frames: Annotated[int, typer.Option(help="Of the film, evenly over the steps.")] = 120,
-    seed: Annotated[int, typer.Option(help="Of every agent.")] = 0,
+    steps: Annotated[int, typer.Option(help="Steps of each agent.")] = 2000,
+    frames: Annotated[int, typer.Option(help="Frames of the film, evenly over the steps.")] = 120,
+    seed: Annotated[int, typer.Option(help="Seed of every agent.")] = 0,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The film, .gif or .mp4 (default: NAME.gif in this folder).")
     ] = None,

@@ -32,7 +32,7 @@ def fit(
         typer.Option(help="A map or its file; name=file for several (default: the moves in the data)."),
     ] = None,
     models: Annotated[
-        str | None, typer.Option(help="Commas between: count,sr-r+turn-back (default: all that suit the data).")
+        str | None, typer.Option(help="Separated by commas: count,sr-r+turn-back (default: all that suit the data).")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the tables and the page.")] = Path("fit"),
     method: Annotated[str, typer.Option(help="mle, map or hierarchical.")] = "mle",
@@ -42,8 +42,8 @@ def fit(
     jumps: Annotated[str | None, typer.Option(help="cut a trial at an impossible move, or refuse it.")] = None,
     missing: Annotated[str, typer.Option(help="drop or refuse rows without a place.")] = "refuse",
     cell: Annotated[float, typer.Option(help="Side of a cell, in the unit of x and y.")] = 1.0,
-    check: Annotated[bool, typer.Option(help="Recovery and confusion, too; longer.")] = False,
-    choices: Annotated[bool, typer.Option(help="Write the log-probability of every choice, too.")] = False,
+    check: Annotated[bool, typer.Option(help="Also study recovery and confusion, which takes longer.")] = False,
+    choices: Annotated[bool, typer.Option(help="Also write the log-probability of every choice.")] = False,
 ) -> None:
     """Fit behavioural models to recorded paths, compare them, and write tables and a page. Stopped, it goes on."""
     from spie.behaviour.fit import fit as fit_models

@@ -13,7 +13,9 @@ def report(
     results: ResultsFile = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The page.")] = Path("report.html"),
     figures: Annotated[Path | None, typer.Option(help="A folder: every figure as a file, instead of the page.")] = None,
-    kinds: Annotated[str, typer.Option("--format", help="Of the figures, commas between: svg, pdf, png.")] = "svg",
+    kinds: Annotated[
+        str, typer.Option("--format", help="Formats of the figures, separated by commas: svg, pdf, png.")
+    ] = "svg",
     open_: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
 ) -> None:
     """Write one HTML page: ours beside the paper's, verdicts, figures and the commands that made them."""

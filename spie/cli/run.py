@@ -34,7 +34,7 @@ def run(
     ] = None,
     seeds: Annotated[int | None, typer.Option(help="Seeds of each run (default: each experiment's own).")] = None,
     frames: Annotated[int | None, typer.Option(help="Budget of each run of table2, recon and parity.")] = None,
-    network: Annotated[str | None, typer.Option(help="Of table2 and recon: paper or nature.")] = None,
+    network: Annotated[str | None, typer.Option(help="Network of table2 and recon: paper or nature.")] = None,
     tier: Annotated[str | None, typer.Option(help="A budget of table2 by name: minutes, hours or paper.")] = None,
     only: Annotated[
         list[str] | None, typer.Option(help="Only the runs of this task or agent; again for each further one.")

@@ -101,5 +101,5 @@ def _say_what_is_waited_for() -> None:
     from spie.engine.specialise import under_way
 
     what = ", ".join(under_way())
-    waits = f"compiled code hears no Ctrl-C, and this waits for {what}" if what else "this still ends what is under way"
-    print(f"{printable(waits)}; Ctrl-C again does not wait", file=sys.stderr, flush=True)
+    waits = f"compiled code cannot be interrupted; waiting for {what}" if what else "waiting for what is running to end"
+    print(f"{printable(waits)}; press Ctrl-C again to stop at once", file=sys.stderr, flush=True)

@@ -55,7 +55,7 @@ def sweep(
     address: Address = None,
     rewards: Rewards = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The whole table as a CSV file.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Go on where the grid is very large.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Run even a very large grid.")] = False,
 ) -> None:
     """Try a grid of settings, and confirm the best on fresh seeds, because the best of many noisy means flatters."""
     from rich.console import Console
@@ -155,11 +155,11 @@ def tune(
         ),
     ] = None,
     trials: Annotated[int, typer.Option(help="Settings to try in all, those in the journal included.")] = 30,
-    seeds: Annotated[int, typer.Option(help="Seeds of a trial; it is given up after some where it falls behind.")] = 5,
+    seeds: Annotated[int, typer.Option(help="Seeds of a trial; one that falls behind is stopped early.")] = 5,
     confirm: Annotated[int, typer.Option(help="Fresh seeds for the best, and for the settings as they were.")] = 20,
     steps: Annotated[int | None, typer.Option(help="Length of a run or episode (default: by the task).")] = None,
     episodes: Annotated[
-        int | None, typer.Option(help="Of a run, on tasks of episodes (default on continuous tasks: 300).")
+        int | None, typer.Option(help="Episodes of a run, on tasks that have them (default on continuous tasks: 300).")
     ] = None,
     journal: Annotated[
         Path | None, typer.Option(help="Where the search is kept (default: tune-NAME-ENV.journal).")
@@ -179,7 +179,7 @@ def tune(
     best, mean, se, untuned, untuned_se = map(
         number, (found.searched, found.mean, found.se, found.default_mean, found.default_se)
     )
-    print(f"{found.finished} trials, {found.pruned} of them given up early; best mean of the search {best}")
+    print(f"{found.finished} trials, {found.pruned} of them stopped early; best mean of the search {best}")
     print(
         f"confirmed on {confirm} fresh seeds: {mean} (se {se}); untuned, on the same seeds: {untuned} (se {untuned_se})"
     )

@@ -35,7 +35,7 @@ def _say_version(asked: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", help="Say which spie this is, and end.", is_eager=True, callback=_say_version)
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_say_version)
     ] = False,
 ) -> None:
     """Options of spie itself, before any command."""
@@ -50,7 +50,7 @@ Ends = Annotated[
     str | None,
     typer.Option(help="Of a map with ends a to h: what each of them pays, such as a=1,b=0.2; a trial ends there."),
 ]
-Address = Annotated[str | None, typer.Option(help="Of a Ray cluster (default: Ray on this machine).")]
+Address = Annotated[str | None, typer.Option(help="Address of a Ray cluster (default: Ray on this machine).")]
 
 
 CONTINUES: list[str] = []  # the command that goes on with what is under way, where it is not the same one again

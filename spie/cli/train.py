@@ -56,7 +56,7 @@ def train(
     ] = None,
     steps: Annotated[int | None, typer.Option(help="Steps of the agent (default: 30,000).")] = None,
     frames: Annotated[int | None, typer.Option(help="Frames of the emulator, instead of steps.")] = None,
-    seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder of the run (default: runs/ENV-AGENT-SEED).")] = None,
     track: Track = None,
     results: ResultsFile = None,
@@ -123,7 +123,7 @@ def _split(values: "dict[str, Any]", agent: str, environment: str) -> "tuple[dic
 @app.command()
 def resume(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run.")],
-    steps: Annotated[int | None, typer.Option(help="In all, to make a run longer, also one that is finished.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Steps in all, to make a run longer, even a finished one.")] = None,
     track: Track = None,
     results: ResultsFile = None,
 ) -> None:

@@ -253,7 +253,9 @@ class Bonus:
     ) -> NDArray[np.float64]:
         """beta r_int of n steps from anywhere, as of now and without learning [n]; terminated [n]: which ended."""
         if self.knows_episodes:
-            raise ValueError(f'{self.env}: "{self.reward.name}" pays by the episode; it has no word on steps of others')
+            raise ValueError(
+                f'{self.env}: "{self.reward.name}" depends on the episode so far; it cannot score recorded steps'
+            )
         taken = [self.action(action) for action in actions]
         discounts = 1.0 - np.broadcast_to(np.asarray(terminated, np.float64), len(taken))
         values = self.learner.query_all(observations, taken, next_observations, discounts.tolist())

@@ -186,7 +186,7 @@ def _captions(part: Film, bonuses: Sequence[float]) -> list[MapCaption]:
     """Of the two maps of a film, or of three where there is a representation."""
     shown = [number(x, significant=3) for x in bonuses]
     paid = MapCaption("bonus", shown) if len(shown) > 1 else MapCaption(f"bonus: always {shown[0]}")
-    found = [MapCaption("where it was lately"), paid]
+    found = [MapCaption("where it was recently"), paid]
     if part.matrix:
         kind = "fixed" if part.eta is None else "learned"
         found.append(MapCaption(f"{part.matrix}[s, :], {kind}", [f"{x:g}" for x in SCALES[part.matrix]]))

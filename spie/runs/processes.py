@@ -84,7 +84,7 @@ class _Worker:
         try:
             failed, result = self.pipe.recv()
         except (EOFError, OSError) as error:
-            raise OSError("a worker was killed, perhaps for want of memory; run again to continue") from error
+            raise OSError("a worker was killed, perhaps because memory ran out; run again to continue") from error
         if failed:
             raise result
         place, self.place = self.place, -1

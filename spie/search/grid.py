@@ -29,7 +29,7 @@ class Measure(NamedTuple):
     def read(self, result: Result) -> NDArray[np.float64]:
         """One number per seed."""
         if result.kind not in self.of:
-            raise ValueError(f"{self.title} cannot be read off what this agent leaves; choose another measure")
+            raise ValueError(f"{self.title} cannot be computed from what this agent records; choose another measure")
         return np.asarray(self.of[result.kind](result), np.float64)
 
 

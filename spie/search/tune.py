@@ -1,7 +1,7 @@
 """Tuning by Optuna, for agents whose settings are too many or whose runs are too long for a grid.
 
-A trial runs its seeds one after the other and is given up once its mean falls behind the other trials'. The best one is
-run again on fresh seeds, beside the settings it started from: what a search says about its own best is too good.
+A trial runs its seeds one after the other and is stopped early once its mean falls behind the other trials'. The best
+one is run again on fresh seeds, beside the settings it started from: what a search says about its own best is too good.
 """
 
 import dataclasses
@@ -62,7 +62,7 @@ def tunable(agent: str, env: str, steps: int | None = None, episodes: int | None
     start = named(agent, task, **settings)
     ranges = {name: r for name, r in start.tuning_ranges(task).items() if name not in settings}
     if not ranges:
-        raise ValueError(f"{agent} says no ranges in which to tune it (tuning_ranges), or all of them were given")
+        raise ValueError(f"{agent} names no settings to tune (tuning_ranges), or all of them were given")
     steps, episodes = usual_length(kind, cap, steps, episodes)
     measure = usual_measure(task, episodes)
     return Tunable(

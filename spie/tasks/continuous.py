@@ -57,7 +57,9 @@ class ContinuousTask:
                 raise ValueError(f"{self.name}: bounds of {len(lows)} and {len(highs)} numbers do not fit together")
         for i, (low, high) in enumerate(zip(self.low, self.high, strict=True)):
             if not -np.inf < low < high < np.inf:
-                raise ValueError(f"{self.name}: number {i} of the observation in [{low}, {high}], which is no range")
+                raise ValueError(
+                    f"{self.name}: number {i} of the observation has bounds [{low}, {high}], not a finite range"
+                )
         if len(self.start_low) > 7:
             raise ValueError(f"{self.name}: a state of {len(self.start_low)} numbers is too long; at most 7")
         if not 1 <= len(self.actions) <= 64:

@@ -188,7 +188,7 @@ def test_states_of_the_map_are_as_expected():
         ({"states": []}, "replay: no subjects"),
         ({"states": [[]]}, "replay: subject 1 has no trials"),
         ({"states": [[[0]]]}, "replay: subject 1, trial 1 has no step; leave it out"),
-        ({"states": [[[0, 1.5]]]}, "replay: states of subject 1, trial 1 must be whole numbers in a row"),
+        ({"states": [[[0, 1.5]]]}, "replay: states of subject 1, trial 1 must be a sequence of whole numbers"),
         ({"states": STATES, "subjects": ("A",)}, "replay: 1 names for 2 subjects"),
         ({"states": STATES, "actions": [[[1, 1], [1]]]}, "replay: subject 2 has 1 trials, but other actions"),
         ({"states": STATES, "actions": [[[1, 1], [1, 1]], [[1, 1]]]},
@@ -235,7 +235,7 @@ def test_what_does_not_fit_the_call_is_refused():
         log_likelihoods([spie.Sarsa()], NO_BUMPS, replay, subjects=[1])
     with pytest.raises(ValueError, match=r"^riverswim: n_states is 6, but 21 in the first maze, map$"):
         log_likelihoods([spie.Sarsa()], [NO_BUMPS, RIVER], replay)
-    with pytest.raises(ValueError, match=r"^learned=False knows one maze; with several mazes leave it out$"):
+    with pytest.raises(ValueError, match=r"^learned=False works with one maze only; with several mazes leave it out$"):
         log_likelihoods([spie.Sarsa(learned=False)], [NO_BUMPS, OTHER], replay)
 
 

@@ -217,7 +217,8 @@ def test_the_order_of_copies_makes_no_difference_to_a_product():
 def test_nothing_that_knows_its_episode_is_asked_about_other_steps():
     env = spie.IntrinsicReward(corridor(), "count", episodic=True)
     env.reset(seed=0)
-    with pytest.raises(ValueError, match=r'^MDPEnv: "count" pays by the episode; it has no word on steps of others$'):
+    said = '^MDPEnv: "count" depends on the episode so far; it cannot score recorded steps$'
+    with pytest.raises(ValueError, match=said):
         env.bonus.query([0], [1], [1])
 
 

@@ -108,7 +108,7 @@ def test_the_digest_is_of_numbers_and_dynamics():
     ("change", "message"),
     [
         ({"low": (0.0,)}, "bounds of 1 and 2 numbers do not fit together"),
-        ({"low": (-math.inf, 0.0)}, r"number 0 of the observation in \[-inf, 0.6\], which is no range"),
+        ({"low": (-math.inf, 0.0)}, r"number 0 of the observation has bounds \[-inf, 0.6\], not a finite range"),
         ({"actions": ()}, "0 actions; there can be 1 to 64"),
         ({"start_low": (0.0, 1.0)}, r"episodes cannot start in \[0.0, -0.4\]"),
         ({"start_low": (0.0,) * 8, "start_high": (1.0,) * 8}, "a state of 8 numbers is too long"),

@@ -120,5 +120,7 @@ def need_torch() -> None:
 def as_dqn(agent: Any) -> DQN:
     """An agent that trains into a folder which `spie resume`, `evaluate` and `play` understand; others are refused."""
     if not isinstance(agent, DQN):
-        raise ValueError(f"spie train is for settings of DQN; {type(agent).__name__} runs in Python, by its run")
+        raise ValueError(
+            f"spie train trains DQN agents only; run {type(agent).__name__} from Python, with its method run"
+        )
     return agent

@@ -292,7 +292,7 @@ class DQNSettings:
                 raise ValueError(f"DQN: {name} must lie in [0, 1], not {getattr(self, name)}")
         check_number("DQN: potential_gamma", self.potential_gamma, "[0, 1)")
         if self.draws > 1 and self.bonus == "none":
-            raise ValueError("DQN: draws goes by the bonus; with bonus=none give draws=1")
+            raise ValueError("DQN: draws above 1 favours transitions with a large bonus; with bonus=none give draws=1")
         for name in ("rate", "eps", "rnd_rate"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"DQN: {name} must be above 0, not {getattr(self, name)}")

@@ -59,7 +59,9 @@ class Planner(Agent[Trace]):
             eta=positive, gamma_sr=below_one, eta_pr=positive, gamma_pr=below_one,
         )  # fmt: skip
         if self.optimism + self.curiosity == 0:
-            raise ValueError("Planner: optimism and curiosity are both 0; without hope there is nothing to explore for")
+            raise ValueError(
+                "Planner: optimism and curiosity are both 0, so that nothing makes it explore; set one of them above 0"
+            )
         if not is_among(self.cost, COSTS):
             raise unknown("cost for Planner", self.cost, COSTS)
 

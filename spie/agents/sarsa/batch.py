@@ -79,7 +79,9 @@ def check_actions(replay: Replay, batch: "Batch", seeds: NDArray[np.int64]) -> N
     if replay.given:
         if (replay.steps, replay.n_subjects) != (T, len(seeds)) or batch.episodes >= 0:
             n = replay.n_subjects
-            raise ValueError(f"replay: {n} subjects take steps={replay.steps}, seeds={n} and no episodes")
+            raise ValueError(
+                f"replay: to run along these {n} subjects give steps={replay.steps}, seeds={n} and no episodes"
+            )
         return
     if actions.shape not in ((T,), (len(seeds), T)):
         raise ValueError(f"replay must have shape [{T}] or [{len(seeds)}, {T}]")
@@ -152,7 +154,7 @@ class Batch(TableBatch["Sarsa"]):
             self.recording = recording(replay, self.mazes)
             self.lanes["at"], self.lanes["end"] = self.recording.begin[rows], self.recording.end[rows]
             if len(self.mazes) > 1 and not all(s.learned for s in self.settings):
-                raise ValueError("learned=False knows one maze; with several mazes leave it out")
+                raise ValueError("learned=False works with one maze only; with several mazes leave it out")
             return
         self.lanes["at"] = rows * self.horizon if replay.actions.ndim == 2 else 0
 
@@ -197,7 +199,7 @@ class Batch(TableBatch["Sarsa"]):
         if is_sparse and set(self.keep) - {"Q"}:
             raise ValueError(f"row-sparse runs keep no {', '.join(sorted(set(self.keep) - {'Q'}))}; set sparse=False")
         if s.potential and len(self.mazes) > 1:
-            raise ValueError("potential=True knows one maze; with several mazes leave it out")
+            raise ValueError("potential=True works with one maze only; with several mazes leave it out")
         kernel = self.kernel(s)
         together = group_size(S)
         square = 0 if is_sparse else together * S * (-(-S // 8) * 8)

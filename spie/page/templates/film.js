@@ -1,4 +1,4 @@
-// Films of agents in a maze, drawn from recorded paths: where the agent was lately, what it was paid when it last entered each
+// Films of agents in a maze, drawn from recorded paths: where the agent was recently, what it was paid when it last entered each
 // state, and the row of its state in its representation. The row is computed here, along the path or from the random walk.
 const heat = ({ heat: stops }, x) => {  // the colour at x, 0 to 1
   const at = Math.min(Math.max(x, 0), 1) * (stops.length - 1), i = Math.min(Math.floor(at), stops.length - 2);
