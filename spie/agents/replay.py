@@ -116,9 +116,8 @@ class Replay:
             for what in ("actions", "rewards", "mazes"):
                 given = getattr(self, what)
                 if given is not None and (len(given) <= i or len(given[i]) != len(self.states[i])):
-                    raise ValueError(
-                        f"replay: subject {name} has {len(self.states[i])} trials, but another number of {what}"
-                    )
+                    n = len(self.states[i])
+                    raise ValueError(f"replay: subject {name} has {n} trials of states; give as many of {what}")
             for k in range(len(self.states[i])):
                 where = f"subject {name}, trial {k + 1}"
                 path = _numbers(self.states[i][k], "states", where)

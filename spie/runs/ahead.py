@@ -55,6 +55,9 @@ class CompiledAhead:
         for process in self.processes:
             process.kill()  # Numba writes its files whole or not at all
             process.wait()
+            with contextlib.suppress(OSError):  # it may not have read everything
+                if process.stdin is not None:
+                    process.stdin.close()
 
 
 def _started(runs: Sequence[Run]) -> "subprocess.Popen[bytes]":

@@ -190,7 +190,8 @@ def test_states_of_the_map_are_as_expected():
         ({"states": [[[0]]]}, "replay: subject 1, trial 1 has no step; leave it out"),
         ({"states": [[[0, 1.5]]]}, "replay: states of subject 1, trial 1 must be a sequence of whole numbers"),
         ({"states": STATES, "subjects": ("A",)}, "replay: 1 names for 2 subjects"),
-        ({"states": STATES, "actions": [[[1, 1], [1]]]}, "replay: subject 2 has 1 trials, but other actions"),
+        ({"states": STATES, "actions": [[[1, 1], [1]]]},
+         "replay: subject 2 has 1 trials of states; give as many of actions"),
         ({"states": STATES, "actions": [[[1, 1], [1, 1]], [[1, 1]]]},
          "replay: subject 1, trial 2 has 1 steps, but 2 actions"),
         ({"states": STATES, "rewards": [[[0, 0], [np.nan]], [[0, 0]]]},
@@ -227,7 +228,9 @@ def test_every_mismatch_is_named_with_subject_trial_and_step(replay, message):
 
 def test_what_does_not_fit_the_call_is_refused():
     replay = spie.Replay(states=STATES[:1])
-    with pytest.raises(ValueError, match=r"^replay: 1 subjects take steps=3, seeds=1 and no episodes$"):
+    with pytest.raises(
+        ValueError, match=r"^replay: to run along these 1 subjects give steps=3, seeds=1 and no episodes$"
+    ):
         spie.Sarsa().run(NO_BUMPS, 10, replay=replay)
     with pytest.raises(ValueError, match=r"^a likelihood needs recorded states: Replay\(states=\.\.\.\)$"):
         log_likelihoods([spie.Sarsa()], NO_BUMPS, spie.Replay([0, 1]))

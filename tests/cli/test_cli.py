@@ -139,7 +139,7 @@ def test_a_reward_that_never_returns_is_named_at_the_first_ctrl_c_and_left_at_th
         process.kill()
         process.communicate()
     waits = f'compiled code cannot be interrupted; waiting for reward "stuck" of {file}, line 4'
-    assert said == f"{waits}; Ctrl-C again does not wait\n"
+    assert said == f"{waits}; press Ctrl-C again to stop at once\n"
     assert last == f"stopped; what is stored stays, continue with: spie {' '.join(words)}\n"
     assert process.returncode == 130
 
