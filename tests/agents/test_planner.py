@@ -165,7 +165,7 @@ def test_a_seed_whose_numbers_are_no_longer_finite_is_named():
         ({"curiosity": float("inf")}, "curiosity must lie in"),
         ({"curiosity": float("nan")}, "curiosity must lie in"),
         ({"gamma": 1.0}, r"gamma must lie in \[0, 1\)"),
-        ({"optimism": 0.0, "curiosity": 0.0}, "nothing to explore for"),
+        ({"optimism": 0.0, "curiosity": 0.0}, "nothing makes it explore"),
         ({"cost": "sr-colum"}, 'did you mean "sr-column"'),
     ],
 )
