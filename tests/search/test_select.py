@@ -121,7 +121,7 @@ def test_what_is_compared_follows_from_the_task():
 
 
 def test_a_measure_that_a_result_does_not_have_is_refused():
-    with pytest.raises(ValueError, match="steps to see 99 % of the states cannot be read off"):
+    with pytest.raises(ValueError, match="steps to see 99 % of the states cannot be computed"):
         MEASURES["coverage"].read(Known().run(spie.mountain_car(), 1, 2))
 
 
