@@ -101,10 +101,8 @@ def specialise(
     `imports` names, by module, what compiled code of ours the kernel uses; `functions` are further functions that may
     be a user's, by the names under which the kernel calls them; `allocates` says whether the kernel makes arrays.
     """
-    lines = [
-        _HEADER,
-        *(f"from {module} import {', '.join(imports[module])}  # {_hash_of(module)}\n" for module in imports),
-    ]
+    used = (f"from {module} import {', '.join(imports[module])}  # {_hash_of(module)}\n" for module in imports)
+    lines = [_HEADER, *used]
     # Unsigned words keep their type and so their names: Numba turns mixed signs into floats
     words = {name: value for name, value in constants.items() if isinstance(value, np.uint64)}
     lines += [f"{name} = np.uint64({value})\n" for name, value in words.items()]
