@@ -70,5 +70,5 @@ kills: setup ## N (100) commands killed at random, their disks filled, then cont
 	nice .venv/bin/python benchmarks/kills.py --kills $(or $(N),100) --seed $(or $(SEED),0)
 
 clean: ## remove builds and caches, compiled kernels included; keeps .venv
-	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +

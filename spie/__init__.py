@@ -60,7 +60,7 @@ if TYPE_CHECKING:  # loaded on first use
     )
     from spie.trace import EpisodeTrace, Scores, Trace, Trajectory
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "DQN",

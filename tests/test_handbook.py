@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+import spie
 from handbook import found, links, reference, site
 from handbook.public_names import public_names
 
@@ -78,3 +79,10 @@ def test_the_site_is_built_and_its_links_lead_on(tmp_path, monkeypatch):
     site.build()
     assert links.faults(site.SITE) == []
     assert links.count(site.SITE)[0] > 40
+
+
+def test_one_version_is_told_everywhere():
+    project, version = site.PROJECT, spie.__version__
+    assert f"spie_rl-{version}-py3-none-any.whl" in (project / "README.md").read_text()
+    dated = re.findall(r"^## \[([\d.]+)\] - \d{4}-\d\d-\d\d$", (project / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert dated[0] == version

@@ -84,9 +84,9 @@ def _coverage(grids: Shipped) -> str:
 
 
 def _planner(exploration: Shipped, judgements: Sequence[Judgement]) -> str:
-    ours = {j.claim.id: j for j in judgements if j.claim.id.startswith("spie-")}
+    ours = [j for j in judgements if j.claim.id in exploration.content["claims"]]
     score = {row[0]: row[1] for row in _tables(exploration)[0]}
-    told = Counter(rules_word(j.verdict) for j in ours.values())
+    told = Counter(rules_word(j.verdict) for j in ours)
     second = max((name for name in score if name != "spie"), key=lambda name: float(score[name]))
     return (
         f"**What does help on tables** is a planner of ours, `spie`: mean score {score['spie']} over the held-out "
