@@ -7,6 +7,7 @@ from hypothesis import settings
 from spie.cli import main
 from spie.engine import specialise
 from spie.rewards import REWARDS
+from spie.runs import ahead
 
 # A first call may compile for seconds, so no deadline; the same examples every time, so that a failure comes back.
 settings.register_profile("spie", deadline=None, derandomize=True)
@@ -14,6 +15,8 @@ settings.load_profile("spie")
 
 # Processes of environments are forked from one that has imported what they need, not each for itself.
 multiprocessing.set_forkserver_preload(["spie.sb3"])
+
+ahead.MOST_PROCESSES = 0  # the tests themselves keep all cores busy; tests/runs/test_ahead.py has its own
 
 
 @pytest.fixture(autouse=True)

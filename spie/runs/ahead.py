@@ -46,8 +46,9 @@ class CompiledAhead:
         cores = min((os.cpu_count() or 1) - 1, MOST_PROCESSES, len(self.left))
         if self.processes:
             return
-        for i in range(cores):
-            self.processes.append(_started(self.left[i::cores]))
+        with contextlib.suppress(OSError):  # no process is to be had: then this one compiles all
+            for i in range(cores):
+                self.processes.append(_started(self.left[i::cores]))
 
     def __exit__(self, *error: object) -> None:
         if self._watching is not None:

@@ -45,6 +45,7 @@ def test_processes_start_with_the_first_kernel_that_is_compiled_and_take_the_run
     started = []
     monkeypatch.setattr(ahead, "_started", lambda runs: started.append([run.agent for run in runs]) or FakeProcess())
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    monkeypatch.setattr(ahead, "MOST_PROCESSES", 4)
     with ahead.CompiledAhead(all_runs := runs()) as compiling:
         compiling.begins(all_runs[0])
         assert started == []  # nothing was compiled so far
@@ -56,6 +57,8 @@ def test_processes_start_with_the_first_kernel_that_is_compiled_and_take_the_run
 
 
 class FakeProcess:
+    stdin = io.BytesIO()
+
     def kill(self):
         pass
 
@@ -68,6 +71,7 @@ def test_a_single_run_and_a_single_core_start_nothing(monkeypatch):
     with ahead.CompiledAhead(runs()[:1]):
         assert specialise._WATCHING == []
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(ahead, "MOST_PROCESSES", 4)
     with ahead.CompiledAhead(runs()):
         for tell in specialise._WATCHING:
             tell('reward "none"')
