@@ -16,10 +16,10 @@ from spie.paper.sections import number
 
 SPIE = "sarsa-srr"
 ANSWERS = {
-    rules.REPRODUCED: "answered by yes",
-    rules.PARTLY: "in part",
-    rules.UNDECIDED: "undecided",
-    rules.NOT_REPRODUCED: "answered by no",
+    rules.REPRODUCED: "times yes",
+    rules.PARTLY: "times in part",
+    rules.UNDECIDED: "times undecided",
+    rules.NOT_REPRODUCED: "times no",
 }
 
 
@@ -97,7 +97,7 @@ def reproduced(judgements: Sequence[Judgement]) -> str:
     claims = [j for j in judgements if not j.claim.ours and not j.claim.same_as]
     found = Counter(j.verdict for j in claims)
     parts = [f"{found[verdict]} {verdict}" for verdict in rules.VERDICTS if found[verdict]]
-    return f"Of {len(claims)} claims of the paper, {_listed(parts or ['none was judged'])}."
+    return f"The verdicts on {len(claims)} claims of the paper are: {_listed(parts or ['none yet'])}."
 
 
 def controls(judgements: Sequence[Judgement]) -> str:
@@ -110,7 +110,7 @@ def controls(judgements: Sequence[Judgement]) -> str:
     said = ", ".join(f"{found[verdict]} {answer}" for verdict, answer in ANSWERS.items() if found[verdict])
     left = f", and {len(asked) - len(decided)} not run" if len(decided) < len(asked) else ""
     question = "Whether SPIE does better than our controls, agents without any representation"
-    return f"{question}, is asked in {len(asked)} ways; {said}{left}."
+    return f"{question}, is asked {len(asked)} times; the answer is {said}{left}."
 
 
 def _enough(results: Results, experiment: str) -> dict[str, dict[str, Stored]]:

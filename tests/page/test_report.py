@@ -103,7 +103,9 @@ def test_the_page_of_an_empty_store_says_what_to_run(empty):
     assert found[0] == "Who earns most on RiverSwim and SixArms is not known yet: spie run table1."
     assert found[1] == "Who covers the grid worlds fastest is not known yet: spie run figure1."
     assert "goal tasks is not known yet (spie run figure3); how it does on MountainCar is not known yet" in found[2]
-    assert re.fullmatch(r"Of \d+ claims of the paper, 7 reproduced, 1 partly, 6 contradicted by .*", found[3])
+    assert re.fullmatch(
+        r"The verdicts on \d+ claims of the paper are: 7 reproduced, 1 partly, 6 contradicted by .*", found[3]
+    )
     assert found[4].startswith("Whether SPIE does better than agents without any representation is not known yet")
     assert len(found) == 5
     assert page.index('class="found"') < page.index('class="counts"')

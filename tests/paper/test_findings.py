@@ -34,7 +34,10 @@ def test_an_empty_store_gives_no_number_and_says_what_to_run(store):
     assert found[1] == "Who covers the grid worlds fastest is not known yet: spie run figure1."
     assert "spie run figure3" in found[2]
     assert "spie run figure4" in found[2]
-    assert found[3] == "Of 3 claims of the paper, 1 contradicted by the paper's own numbers and 2 not run."
+    assert (
+        found[3]
+        == "The verdicts on 3 claims of the paper are: 1 contradicted by the paper's own numbers and 2 not run."
+    )
     assert found[4].endswith("is not known yet: spie run.")
 
 
@@ -48,10 +51,13 @@ def test_half_a_store_says_what_is_known_and_what_is_not(store):
         "sarsa-srr's; not told apart from it: optimistic, count, random)."
     )
     assert "not known yet" in found[1]
-    assert found[3] == "Of 3 claims of the paper, 1 contradicted by the paper's own numbers and 2 not run."
+    assert (
+        found[3]
+        == "The verdicts on 3 claims of the paper are: 1 contradicted by the paper's own numbers and 2 not run."
+    )
     assert found[4] == (
-        "Whether SPIE does better than our controls, agents without any representation, is asked in 1 ways; "
-        "1 answered by no."
+        "Whether SPIE does better than our controls, agents without any representation, is asked 1 times; "
+        "the answer is 1 times no."
     )
 
 
