@@ -51,6 +51,8 @@ def signature(public: Public) -> str:
     if inspect.isclass(public.value) and dataclasses.is_dataclass(public.value):
         return f"{public.name}(...)"
     found = inspect.signature(public.value)
+    if list(found.parameters) == ["args", "kwargs"]:  # a protocol, which nobody calls
+        return public.name
     plain = [p.replace(annotation=inspect.Parameter.empty) for p in found.parameters.values() if p.name != "self"]
     return f"{public.name}{found.replace(parameters=plain, return_annotation=inspect.Signature.empty)}"
 

@@ -406,20 +406,23 @@ class MDPEnv(gym.Env[Any, Any]):
     (0, (1, -1.0, False))
     """
 
-    metadata = {"render_modes": ["rgb_array", "ansi"], "render_fps": 10}  # noqa: RUF012 (Gymnasium declares it so)
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 10}  # noqa: RUF012 (as Gymnasium)
 
     def __init__(self, mdp: MDP, render_mode: str | None = None, max_steps: int | None = None) -> None:
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ValueError(f'{mdp.name}: no render mode "{render_mode}"; known: rgb_array, ansi')
         if max_steps is not None and max_steps < 1:
             raise ValueError(f"{mdp.name}: max_steps is {max_steps}; give 1 or more, or None for no limit")
-        self.mdp, self.render_mode, self.max_steps = mdp, render_mode, max_steps
+        self.mdp: MDP = mdp
+        self.render_mode: str | None = render_mode
+        self.max_steps: int | None = max_steps
         self.observation_space = gym.spaces.Discrete(mdp.n_states)
         self.action_space = gym.spaces.Discrete(mdp.n_actions)
-        self.masked = not mdp.available.all()
+        self.masked: bool = not mdp.available.all()
         self.state: int | None = None
-        self.episode = self.steps = 0
-        self.over = True
+        self.episode: int = 0
+        self.steps: int = 0
+        self.over: bool = True
 
     @property
     def phase(self) -> int:
