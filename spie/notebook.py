@@ -28,19 +28,23 @@ class CallProgress:
 
     def __init__(self, what: str, shows: Any, now: Callable[[], float] = time.monotonic) -> None:
         self.what, self.shows, self.now = what, shows, now
-        self.began, self.looked = now(), -math.inf
+        self.began = self.part_began = now()  # a call may have several parts, each from 0 to 1
+        self.looked = -math.inf
         self.handle: Any = None
 
     def __call__(self, done: float, in_all: float = 1.0) -> None:
         now = self.now()
         taken, ended = now - self.began, done >= in_all
+        passed = now - self.part_began
+        if ended:
+            self.part_began = now
         if taken < PATIENCE or (now - self.looked < BETWEEN and not ended):
             return
         self.looked = now
         if ended:
             self._show("")
             return
-        left = f", about {duration(taken * (in_all - done) / done)} left" if done > 0 else ""
+        left = f", about {duration(passed * (in_all - done) / done)} left" if done > 0 else ""
         self._show(f"{self.what}: {done / in_all:.0%} after {duration(taken)}{left}")
 
     def _show(self, said: str) -> None:

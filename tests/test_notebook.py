@@ -125,6 +125,9 @@ def test_a_call_of_some_seconds_says_below_its_cell_how_far_it_is():
     ]
     tell(3.0, 3.0)
     assert cell.shown[-1] == ""  # done: the result takes its place
+    clock[0] = 11.0
+    tell(0.5)  # of a second part, which began a second ago
+    assert cell.shown[-1] == "<small>compare: 50% after 11 s, about 1 s left</small>"
 
 
 def test_outside_of_notebooks_and_within_two_seconds_nothing_is_shown():

@@ -54,7 +54,7 @@ def parts(found: BonusComparison) -> list[tuple[str, list[SectionPart]]]:
         f"{found.seeds} seeds that no choice saw, and only these are shown."
     )
     return [
-        ("Reward", [_table(table, roles, 1), Text("", table.notes)]),
+        ("Reward", [_table(table, roles, 1), Text("", ("Grey rows are controls.", *table.notes))]),
         ("Learning", [_curves(found)]),
         ("What each bonus did", [_table(bonuses, roles, 1), Text("", bonuses.notes)]),
         ("How it was found", [Text("", (chosen, random))]),
