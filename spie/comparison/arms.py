@@ -9,6 +9,7 @@ import gymnasium as gym
 from spie.comparison.calibration import Calibration
 from spie.dropin.distillation import require_torch
 from spie.dropin.environments import is_function, named_function, named_text
+from spie.dropin.known import ETD, OURS, bonus_names
 from spie.dropin.made_agents import MadeAgent
 from spie.dropin.settings import Ends
 from spie.dropin.spaces import numbering
@@ -25,6 +26,7 @@ DEEP = ("ppo", "dqn", "a2c")
 OPTIMISTIC, CONSTANT = "optimistic", "constant"
 ON_TABLES = (CONSTANT, "count", "sr-r", "sr-pr", "teacher")
 ON_FEATURES = (CONSTANT, "count", "rnd", "sf-pf")
+OWN_CHOICES = ("reward", "beta", "ends", "start", "seed", "env", "algorithm", "options", "text")  # of a comparison
 BOTH_ENDS: tuple[Ends, ...] = ("as they are", "neutral")
 
 Role = Literal["bare", "control", "bonus"]
@@ -66,7 +68,7 @@ def check_agent(agent: str, calibration: Calibration) -> None:
             named_function(agent)
 
 
-def bonus_names(calibration: Calibration) -> tuple[str, ...]:
+def usual_bonuses(calibration: Calibration) -> tuple[str, ...]:
     """The bonuses that are compared unless told otherwise."""
     if numbering(calibration.observation_space) is None:
         return tuple(name for name in ON_FEATURES if name != "rnd" or _has_torch())
@@ -87,9 +89,9 @@ def check_bonus(name: str, agent: str, calibration: Calibration) -> None:
     if name == OPTIMISTIC:
         if agent != Q_LEARNING or numbering(calibration.observation_space) is None:
             raise ValueError(f"{OPTIMISTIC} is a start of Q in a table; leave it out of --bonuses with {agent} here")
-    elif name not in (*TEACHERS, "rnd"):
+    elif name not in (*OURS, ETD):
         if name not in reward_names():
-            raise unknown("bonus", name, (*reward_names(), *TEACHERS, "rnd", OPTIMISTIC))
+            raise unknown("bonus", name, (*bonus_names(), OPTIMISTIC))
         get_reward(name, on="features" if numbering(calibration.observation_space) is None else "tables")
 
 
@@ -116,6 +118,9 @@ def make_arms(agent: str, options: dict[str, Any], bonuses: tuple[str, ...], cal
 
 def _base(agent: str, options: dict[str, Any]) -> Any:
     """What makes the settings of the agent for a bonus and its beta."""
+    for name in options:
+        if name in OWN_CHOICES:
+            raise ValueError(f"a comparison chooses {name} itself; leave out {name}=")
     if agent == Q_LEARNING:
         return lambda reward, beta: _settings(PlainQ, agent, reward=reward, beta=beta, **{"alpha": 0.1} | options)
     gamma = {"gamma": options["gamma"]} if "gamma" in options else {}

@@ -13,11 +13,11 @@ from spie.comparison.arms import (
     OPTIMISTIC,
     Q_LEARNING,
     Arm,
-    bonus_names,
     check_agent,
     check_bonus,
     make_arms,
     usual_agent,
+    usual_bonuses,
 )
 from spie.comparison.calibration import Calibration, calibrate, measure
 from spie.comparison.outcome import BonusComparison, Trained
@@ -217,7 +217,7 @@ def make_plan(
     check_agent(agent, calibration)
     usual_steps, usual_seeds, usual_choose = USUAL[agent == Q_LEARNING]
     tables = numbering(calibration.observation_space) is not None
-    chosen = tuple(dict.fromkeys(bonuses or bonus_names(calibration)))
+    chosen = tuple(dict.fromkeys(bonuses or usual_bonuses(calibration)))
     if bonuses is None and agent == Q_LEARNING and tables:
         chosen = (chosen[0], OPTIMISTIC, *chosen[1:])
     for name in chosen:

@@ -1,6 +1,7 @@
 """What a comparison found: a row an arm, learning curves of the environment's reward, and the verdict."""
 
 import html
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -103,16 +104,25 @@ class BonusComparison:
         return self.calibration.seen_reward or broken or any(trace.episode_rewards.any() for trace in traces)
 
     @property
+    def random_reward(self) -> float:
+        """What a random policy gets an episode; where none of its own ended, in one as long as those of bare."""
+        played = self.calibration
+        if played.episodes:
+            return played.reward
+        _, length = self.trained[0].ended
+        return played.reward / len(played.steps) * (self.steps if math.isnan(length) else length)
+
+    @property
     def verdict(self) -> list[str]:
         """Sentences, the answer first."""
         arms = [one.arm for one in self.trained]
-        return verdict(arms, self.scores, self.calibration.reward, self.seen_reward)
+        return verdict(arms, self.scores, self.random_reward, self.seen_reward)
 
     def table(self) -> Rows:
         """Reward per episode of every arm and how it compares with the bare agent; more is better."""
         scores, (bare, *_) = self.scores, self.trained
         signed = against(scores, "bare") if len(scores) > 1 else {}
-        reach = solved(scores, self.calibration.reward)
+        reach = solved(scores, self.random_reward)
         rows = []
         for one in self.trained:
             name = one.arm.name

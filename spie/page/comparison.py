@@ -46,7 +46,7 @@ def parts(found: BonusComparison) -> list[tuple[str, list[SectionPart]]]:
     calibration = found.calibration
     seen = "" if calibration.seen_reward else " (no reward other than 0 was seen, so this is a guess)"
     random = (
-        f"A random policy gets {calibration.reward:.4g} an episode; the largest average of |reward| over 100 steps is "
+        f"A random policy gets {found.random_reward:.4g} an episode; the largest average of |reward| over 100 steps is "
         f"{calibration.scale:.3g}{seen}. Betas make the bonus .1, 1 and 10 times as large as that."
     )
     chosen = (

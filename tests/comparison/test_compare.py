@@ -10,10 +10,11 @@ import pytest
 
 import spie
 from spie.comparison import compare as comparing
-from spie.comparison.arms import BOTH_ENDS, SHARES, Arm, make_arms
+from spie.comparison.arms import BOTH_ENDS, SHARES, Arm, check_bonus, make_arms
 from spie.comparison.calibration import STEPS, calibrate, measure
 from spie.comparison.verdict import against, holm, p_value, solved, verdict
 from spie.dropin.environments import MadeTask, made_task, make_environment
+from spie.dropin.known import bonus_names
 from spie.dropin.made_agents import MadeAgent
 from spie.dropin.training import PlainQ
 from spie.search.grid import SettingsGrid
@@ -277,6 +278,24 @@ def test_where_nobody_finds_a_reward_it_says_so(own, tmp_path):
     assert math.isnan(endless.trained[0].ended[1])
 
 
+def test_where_episodes_never_end_a_random_policy_is_given_as_many_steps(tmp_path):
+    """RiverSwim pays on, whatever happens: 200 steps of an agent are not compared with 2,000 random ones."""
+
+    def endless():
+        return spie.MDPEnv(spie.riverswim())
+
+    found = spie.compare(endless, bonuses="count", steps=200, seeds=1, choose=1, results=tmp_path / "r.db")
+    assert found.calibration.episodes == 0
+    assert found.random_reward == pytest.approx(found.calibration.reward / 10)
+
+
+def test_every_bonus_of_the_wrappers_can_be_compared():
+    calibration = calibrate(made_task(corridor))
+    for name in bonus_names():
+        if name != "none" and not name.startswith("sf"):
+            check_bonus(name, "q-learning", calibration)
+
+
 def test_an_agent_of_the_users_own_is_trained_with_each_bonus(own, tmp_path):
     pytest.importorskip("stable_baselines3")
     how = {"steps": 200, "seeds": 2, "choose": 1, "results": tmp_path / "r.db"}
@@ -353,6 +372,8 @@ def test_other_seeds_can_be_asked_for(tmp_path):
         ("FrozenLake-v1", {"agent": "qlearning"}, 'no agent "qlearning"; did you mean "q-learning"?'),
         ("FrozenLake-v1", {"agent": "q-learning", "n_steps": 3}, "q-learning has no such setting ('n_steps')"),
         ("FrozenLake-v1", {"agent": "nowhere:make"}, "nowhere:make: nowhere cannot be loaded (ModuleNotFoundError"),
+        ("FrozenLake-v1", {"beta": 3}, "a comparison chooses beta itself; leave out beta="),
+        ("FrozenLake-v1", {"agent": "ppo", "seed": 3}, "a comparison chooses seed itself; leave out seed="),
         (
             "FrozenLake-v1",
             {"steps": 0},
