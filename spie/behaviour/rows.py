@@ -87,10 +87,10 @@ def short(value: Any, thousands: str = ",") -> str:
 
 
 def _digits(values: Sequence[Any]) -> int:
-    """Digits after the point with which the largest number has four in all, and at least one."""
+    """Digits after the point: four below 10, else as many as make four in all, and at least one."""
     sizes = [abs(value) for value in values if isinstance(value, int | float) and math.isfinite(value)]
     largest = max(sizes, default=0.0)
-    return max(1, 4 - (len(str(int(largest))) if largest >= 1 else 0))
+    return 4 if largest < 10 else max(1, 4 - len(str(int(largest))))
 
 
 def _rounded(value: Any, digits: int) -> Any:

@@ -10,6 +10,6 @@ from spie.behaviour.model import INVERSE_TEMPERATURE, ChoiceModel, Parameter, re
 from spie.behaviour.state_values import PLACE_WALKS, StateValues
 
 WALKER = StateValues(start="planned", alpha=0.0)
-PARAMETERS = (Parameter("gamma", 0.01, 0.99), INVERSE_TEMPERATURE)
+PARAMETERS = (Parameter("gamma", 0.01, 0.999), INVERSE_TEMPERATURE)
 SUMMARY = "the shortest way to the goal, as far as known"
 register_model(ChoiceModel("planner", WALKER, PARAMETERS, SUMMARY, ("goal",), walks=PLACE_WALKS))

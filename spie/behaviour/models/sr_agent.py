@@ -7,7 +7,7 @@ the while. The inverse temperature is 1, as where the model was published; "sr-a
 from spie.behaviour.model import ALPHA, INVERSE_TEMPERATURE, ChoiceModel, Parameter, register_model
 from spie.behaviour.state_values import PLACE_WALKS, StateValues
 
-GAMMA = Parameter("gamma", 0.01, 0.99)
+GAMMA = Parameter("gamma", 0.01, 0.999)
 WALKER = StateValues(start="successors")
 SUMMARY = "value of a neighbour = M[neighbour, goal]"
 FREE = "the same with a free inverse temperature"
