@@ -209,9 +209,10 @@ class Agent(Protocol[R_co]):
         >>> len(traces), traces[0].total_reward.shape
         (2, (3,))
         """
+        request = Request(task, steps, seeds, episodes, keep, replay, session)
         if session.progress is None and (shown := progress_below(cls.__name__)) is not None:
-            session = dataclasses.replace(session, progress=shown)
-        return cls.execute_many(settings, Request(task, steps, seeds, episodes, keep, replay, session))
+            request = dataclasses.replace(request, session=dataclasses.replace(session, progress=shown))
+        return cls.execute_many(settings, request)
 
     @classmethod
     def execute_many(cls, settings: Sequence[Any], request: Request) -> Sequence[R_co]:

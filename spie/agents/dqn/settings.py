@@ -224,6 +224,7 @@ class DQNSettings:
                 object.__setattr__(self, field.name, defaults[field.name])
         self._check_choices()
         self._check_numbers()
+        self._check_company()
 
     def _check_choices(self) -> None:
         choices = {
@@ -252,14 +253,17 @@ class DQNSettings:
         for name, known in choices.items():
             if not is_among(getattr(self, name), known):
                 raise unknown(f"{name} of DQN", getattr(self, name), map(str, known))
+        if not isinstance(self.device, str):
+            raise ValueError(f"DQN: device must be auto, cpu or cuda, not {told(self.device)}")
+
+    def _check_company(self) -> None:
+        """Settings that are right by themselves and do not go together."""
         if self.value_heads == "two" and (self.bonus == "none" or self.mmc or self.bonus_at == "sampling"):
             raise ValueError("DQN: value_heads=two needs a bonus, mmc=0 and bonus_at=collection")
         if self.value_heads == "two" and self.potential:
             raise ValueError("DQN: potential needs value_heads=one")
         if self.n_step != 1 and (self.value_heads == "two" or self.psi == "state-action"):
             raise ValueError("DQN: n_step above 1 needs value_heads=one and psi=state")
-        if not isinstance(self.device, str):
-            raise ValueError(f"DQN: device must be auto, cpu or cuda, not {told(self.device)}")
 
     def _check_numbers(self) -> None:
         for field in dataclasses.fields(self):
