@@ -84,6 +84,7 @@ def wrappers(rng: random.Random, shared: Any) -> Attempt:
 
 
 def _environments(folder: Path) -> Any:
+    loaded(folder)
     mdp = spie.grid("S..\n.#.\n..G", task="goal")
     return (lambda: mdp.env(max_steps=3), lambda: gym.make("MountainCar-v0"), lambda: gym.make("CartPole-v1"))
 
