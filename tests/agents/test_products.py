@@ -55,6 +55,7 @@ def test_what_is_used_without_being_asked_for_has_the_bits_of_torch(shape):
 
 
 @needs_onednn
+@pytest.mark.slow
 def test_an_agent_learns_with_either_and_their_weights_stay_close():
     def learned(**options):
         settings = DQN(preset="small", learning_starts=64, batch=256, network="small", device="cpu", **options)
