@@ -114,6 +114,9 @@ def main() -> None:
     print(*wrong, sep="\n", end="\n" * bool(wrong))
     pages, n = links.count(SITE)
     print(f"{SITE.relative_to(PROJECT)}: {pages} pages, {n:,} links, {len(wrong)} of them wrong")
+    print(
+        f"python -m http.server -d {SITE.relative_to(PROJECT)} shows it; from the file system all works but the search"
+    )
     sys.exit(1 if wrong else 0)
 
 
