@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 from numpy.testing import assert_allclose
 
 from made_up import made_up_episodes
@@ -26,3 +27,15 @@ def test_success_is_the_share_of_episodes_that_end_by_themselves():
     trace = made_up_episodes(dataclasses.replace(run, seeds=3))
     assert_allclose(judge_of.success(trace), trace.terminated.sum(axis=1) / judge_of.EPISODES)
     assert_allclose(judge_of.late_success(trace), trace.terminated[:, 80:].sum(axis=1) / 20)
+
+
+def test_the_ledger_compares_with_the_best_rival_on_each_task():
+    share = {"spie": 0.5, "bare": 0.1, "constant": 0.3, "count": 0.2, "optimism": 0.0}
+
+    def runs(who, env):
+        reached = np.arange(judge_of.EPISODES) < 100 * share[who.agent]
+        return dataclasses.make_dataclass("Left", ["terminated"])(np.tile(reached, (12, 1)))
+
+    parts = judge_of.more_success(judge_of.CONTROLS)(runs)
+    assert [part.label for part in parts] == ["mountain-car constant", "pendulum constant"]
+    assert_allclose([part.value for part in parts], 0.2)
