@@ -252,8 +252,12 @@ def _progress(runs: "list[Run]", store: "Store", console: "Console") -> "Iterato
 
 def _plan(runs: "list[Run]", store: "Store", on: str) -> str:
     """What a command is about to do, and how long that takes."""
+    from spie.errors import unknown
+    from spie.runs.backends import BACKENDS
     from spie.runs.estimate import estimate
 
+    if on not in BACKENDS:  # before kernels are looked at
+        raise unknown("backend", on, BACKENDS)
     if not runs:
         return "nothing to run, it is drawn from the settings"
     missing = [r for r in runs if r.id not in store]
