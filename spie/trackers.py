@@ -138,7 +138,7 @@ EXTRAS = {"mlflow": "mlflow", "wandb": "wandb"}  # packages, and the extras that
 
 
 def check_sinks(text: str | None) -> list[str]:
-    """The names in a list with commas; unknown ones, and those whose package is missing, are refused before the work.
+    """The names in `text`, with commas; unknown ones, and those whose package is missing, are refused before the work.
 
     >>> spie.trackers.check_sinks("csv, tensorboard")
     ['csv', 'tensorboard']
@@ -159,6 +159,9 @@ def open_sinks(
     """A function that gives curves to each of several sinks; they are closed at the end, however it comes.
 
     names: of `SINKS`. folder: of the run. step: at which it goes on. settings: told to those that keep them.
+
+    >>> with tempfile.TemporaryDirectory() as folder, spie.trackers.open_sinks(["csv"], folder) as add:
+    ...     add(1, {"loss": 0.5})
     """
     chosen = check_sinks(names if isinstance(names, str) else ",".join(names))
     sinks: list[Sink] = []
