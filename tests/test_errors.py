@@ -52,6 +52,7 @@ def test_what_is_no_whole_number_between_two_is_refused(value):
         (lambda: spie.compare("riverswim", steps="many"), "steps must be a whole number of at least 100"),
         (lambda: spie.compare("riverswim", bonuses=3), "bonuses must be a name or several, not 3"),
         (lambda: spie.compare(3.5), "env must be the name of a task"),
+        (lambda: spie.sweep("riverswim", reward=[]), "reward has no values to try"),
         (lambda: spie.sweep("riverswim", top=None), "top must be a whole number of at least 0"),
         (lambda: spie.fit("walks.csv"), "paths must be spie.Paths"),
         (lambda: spie.model(5), "a model must be a name"),

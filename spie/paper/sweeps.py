@@ -72,9 +72,12 @@ def sweep(
 def _several(name: str, values: Any) -> tuple[Any, ...]:
     """One value or several, each once."""
     try:
-        return tuple(dict.fromkeys(values)) if is_row(values) else (values,)
+        found = tuple(dict.fromkeys(values)) if is_row(values) else (values,)
     except TypeError:
         raise ValueError(f"{name} must be a value or several, not {told(values)}") from None
+    if not found:
+        raise ValueError(f"{name} has no values to try; give one, or leave it out")
+    return found
 
 
 def searches(
