@@ -8,6 +8,7 @@ from spie.paper.beyond.dropin import GoalTask
 from spie.paper.chains import CELLS
 from spie.paper.registry import experiment_of
 from spie.runs.run import save
+from spie.search.grid import SettingsGrid
 from spie.tasks.continuous import ContinuousTask
 from spie.trace import EpisodeTrace, Scores, Trace, Trajectory
 
@@ -77,12 +78,12 @@ def made_up_episodes(run):
 
 def made_up(run, reward):
     """A trace of the shape that the run would leave, with a mean reward of our choice and a spread of 1."""
+    if isinstance(run.settings, SettingsGrid):
+        seeds = np.arange(run.seeds) if isinstance(run.seeds, int) else np.array(run.seeds)
+        return Scores(seeds, np.full((len(run.settings), run.n_seeds), float(reward)))
     deep = run.settings.kind == "images"
     if isinstance(run.task, ContinuousTask | GoalTask) or (isinstance(run.task, MadeTask) and not deep):
         return made_up_episodes(run)
-    if run.role == "search":
-        seeds = np.arange(run.seeds) if isinstance(run.seeds, int) else np.array(run.seeds)
-        return Scores(seeds, np.full((len(run.settings), run.n_seeds), float(reward)))
     n, S = run.n_seeds, 90 if deep else run.task.n_states
     rng = np.random.default_rng(len(run.agent))
     spread = np.resize([-1.0, 1.0], n)

@@ -133,6 +133,6 @@ def test_names_are_kept_in_order_and_taken_once():
 
 
 def test_an_agent_is_refused_on_a_task_of_another_kind():
-    with pytest.raises(ValueError, match="sarsa-srr does not run on mountain-car; agents that do: linear-q, "):
+    with pytest.raises(ValueError, match="sarsa-srr does not run on mountain-car; agents that do: spie, linear-q, "):
         spie.agent("sarsa-srr", spie.mountain_car())
     assert spie.agent("sarsa-srr", spie.riverswim(), beta=2.0) == spie.Sarsa(reward="sr-r", beta=2.0)

@@ -222,6 +222,7 @@ def make_plan(
         chosen = (chosen[0], OPTIMISTIC, *chosen[1:])
     for name in chosen:
         check_bonus(name, agent, calibration)
+    make_arms(agent, options, (), calibration)  # refuses wrong settings, before bonuses are loaded and measured
     sizes = {name: measure(calibration, name) for name in chosen if name != OPTIMISTIC}
     calibration = dataclasses.replace(calibration, sizes=sizes)
     arms = make_arms(agent, options, chosen, calibration)
