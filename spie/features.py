@@ -89,7 +89,7 @@ def fourier_features(
         cure = "; states that can be counted need no features, use a tabular reward" if _is_countable(space) else ""
         raise ValueError(f"features need a Box space, not {type(space).__name__}{cure}")
     check_whole("features: dimension", dimension, 1, MOST_FEATURES)
-    check_number("features: length_scale", length_scale, "(0, inf)")
+    check_number("features: length_scale", length_scale, "[1e-100, inf)")  # 1 / 1e-310 is no number
     check_whole("features: seed", seed, 0)
     n = int(np.prod(space.shape))
     _check_size(dimension * n)

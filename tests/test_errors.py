@@ -1,5 +1,6 @@
 """Wrong values at public doors: one line that names argument, value and range. `make fuzz` tries many more."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -49,6 +50,14 @@ def test_what_is_no_whole_number_between_two_is_refused(value):
         (lambda: spie.IntrinsicReward(spie.riverswim().env(), "sr", eta="x"), "eta must be a number in"),
         (lambda: spie.IntrinsicReward(spie.riverswim().env(), ["sr"]), "reward must be the name of one"),
         (lambda: spie.IntrinsicReward(spie.riverswim().env(), "sr", features=3), "features must be a function"),
+        (
+            lambda: spie.fourier_features(gym.spaces.Box(-1, 1, (2,)), 6, length_scale=7e-311),
+            r"length_scale must lie in \[1e-100, inf\), not 7e-311",
+        ),
+        (
+            lambda: spie.IntrinsicReward(spie.riverswim().env(), "constant", beta=1e308).bonus.total(0.0, 5.0),
+            r"beta 1e\+308 times an intrinsic reward of 5 is no finite number at step 0; give a smaller beta",
+        ),
         (lambda: spie.compare("riverswim", steps="many"), "steps must be a whole number of at least 100"),
         (lambda: spie.compare("riverswim", bonuses=3), "bonuses must be a name or several, not 3"),
         (lambda: spie.compare(3.5), "env must be the name of a task"),

@@ -78,9 +78,9 @@ def test_psi_of_an_action_looks_ahead_through_the_action_taken_next():
         ((gym.make("CartPole-v1").observation_space,), "number 1 of the observation.*without bounds"),
         ((SQUARE, 0), "dimension must be a whole number of at least 1 and at most 1,000,000, not 0"),
         ((SQUARE, 2.5), "dimension must be a whole number of at least 1 and at most 1,000,000, not 2.5"),
-        ((SQUARE, 8, 0.0), r"length_scale must lie in \(0, inf\), not 0.0"),
-        ((SQUARE, 8, -1.0), r"length_scale must lie in \(0, inf\), not -1.0"),
-        ((SQUARE, 8, float("nan")), r"length_scale must lie in \(0, inf\), not nan"),
+        ((SQUARE, 8, 0.0), r"length_scale must lie in \[1e-100, inf\), not 0.0"),
+        ((SQUARE, 8, -1.0), r"length_scale must lie in \[1e-100, inf\), not -1.0"),
+        ((SQUARE, 8, float("nan")), r"length_scale must lie in \[1e-100, inf\), not nan"),
         ((SQUARE, 8, 0.2, 0, [0.0, 0.1], [1.0, 0.1]), r"low 0.1 is not below high 0.1 \(number 1\)"),
     ],
 )

@@ -234,6 +234,9 @@ class Bonus:
         if not math.isfinite(r):
             raise ValueError(f"{self.env}: the environment's own reward is {r} at step {self.steps}")
         paid = self.beta * r_int
+        if not math.isfinite(paid):
+            of = f"beta {self.beta:g} times an intrinsic reward of {r_int:g}"
+            raise ValueError(f"{self.env}: {of} is no finite number at step {self.steps}; give a smaller beta")
         if self.account is not None:
             self.account.note(r, paid)
         return paid if self.settings.replace else r + paid

@@ -84,6 +84,7 @@ class Plan:
     def __post_init__(self) -> None:
         for name, number, least in (("seeds", self.seeds, 1), ("top", self.top, 0), ("confirm", self.confirm, 0)):
             check_whole(name, number, least, FRESH)
+            object.__setattr__(self, name, int(number))  # a whole number of NumPy's becomes one of Python's
         for name, flag in (("halving", self.halving), ("yes", self.yes)):
             check_flag(name, flag)
         if self.budget is not None:

@@ -330,3 +330,8 @@ def test_a_sweep_honours_the_goal_of_a_map(spie):
     assert "goals or ends G of the map are ignored: all of it is explored; --task goal seeks them" in err
     code, _, err = spie("sweep", "table1", *words, "--task", "goal")
     assert (code, "leave out --task" in err) == (2, True)
+
+
+def test_numbers_of_numpy_plan_what_plain_ones_plan():
+    assert sweeps.Plan(seeds=np.int64(3), top=np.int32(2), halving=True) == sweeps.Plan(seeds=3, top=2, halving=True)
+    assert type(sweeps.Plan(seeds=np.int64(3)).seeds) is int
