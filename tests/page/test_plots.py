@@ -19,6 +19,7 @@ from spie.agents.registry import names
 from spie.cli import main
 from spie.page import plots
 from spie.page.plots import Curve, Panel
+from spie.paper.beyond import exploration_linear
 from spie.paper.sections import Look
 
 MAIN_AGENTS = ("sarsa", "sarsa-sr", "sarsa-fr", "sarsa-srr", "sarsa-sr-pr")
@@ -69,6 +70,11 @@ def picture(ax):
 def test_no_two_agents_look_alike():
     looks = {str(plots.line_style(agent)) for agent in names("table")}
     assert len(looks) == len(names("table")) > 20
+
+
+def test_no_two_contenders_on_linear_features_have_one_colour():
+    contenders = exploration_linear.grids()
+    assert len({plots.line_style(name)["color"] for name in contenders}) == len(contenders) > 7
 
 
 def test_an_agent_with_a_fixed_representation_has_the_colour_of_the_one_that_learns_it():

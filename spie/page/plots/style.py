@@ -46,6 +46,7 @@ LIKE = FIXED | {  # a deep agent looks like the tabular one of its kind
     "rnd": "sarsa-fr",
     "dqn-sr": "sarsa-sr",
     "dqn-sf-pf": "sarsa-srr",
+    "novelty": "sarsa-etd",  # stands beside SF and SPIE, never beside ETD
 }
 CONTROL_DASHES = {"constant": (4, 1.5), "optimistic": (2, 1.2), "count": (7, 2), "random": (1.5, 2.5)}
 VARIANT_DASHES = ((5, 1), (3, 1, 1, 1), (8, 1.5), (6, 1.5, 1, 1.5, 1, 1.5))
