@@ -99,13 +99,17 @@ def test_a_run_on_atari_that_is_stopped_goes_on_from_its_checkpoints(tmp_path, m
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("agent", ["rnd", "dqn-sp-novelty"])
-def test_seeds_side_by_side_go_on_from_their_checkpoints_to_the_same_bits(agent, tmp_path, monkeypatch):
-    from spie.agents.dqn import many_seeds
+@pytest.mark.parametrize(
+    ("agent", "encoder"), [("rnd", "untrained"), ("dqn-sp-novelty", "untrained"), ("dqn-novelty", "inverse-dynamics")]
+)
+def test_seeds_side_by_side_go_on_from_their_checkpoints_to_the_same_bits(agent, encoder, tmp_path, monkeypatch):
+    from spie.agents.dqn import inverse, many_seeds
 
     monkeypatch.setattr(many_seeds, "PAUSE", 0.0)  # a checkpoint at every step
     monkeypatch.setattr(many_seeds, "PATIENCE", 0.0)
-    settings = spie.agent(agent, preset="small", learning_starts=30, batch=8, novelty_features=32)
+    monkeypatch.setattr(inverse.LearnedFeatures, "updates", 5)
+    few = {"learning_starts": 30, "batch": 8, "novelty_features": 32}
+    settings = spie.agent(agent, preset="small", novelty_encoder=encoder, **few)
     room = spie.task("cluster-hard", kind="images")
     whole = settings.run(room, 160, 3)
 

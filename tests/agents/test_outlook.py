@@ -11,7 +11,7 @@ import spie
 from corridor import Corridor
 from spie.agents.dqn import losses
 from spie.agents.dqn.build import build
-from spie.agents.dqn.outlook import BLOCK, FIRST, FrozenFeatures, LaneMatrices, median_distance
+from spie.agents.dqn.outlook import BLOCK, FIRST, FrameFeatures, LaneMatrices, median_distance
 from spie.agents.dqn.replay import FrameReplay
 from spie.novelty import RENEWED, SuccessorNovelty
 from spie.tasks.pixels import make_pixels
@@ -122,7 +122,7 @@ def test_the_width_is_the_median_distance_of_distinct_frames():
 @pytest.mark.parametrize(("first", "message"), [(torch.ones(2, 5, 64), "frames are all equal"),
                                                 (torch.full((2, 5, 64), torch.nan), "not finite")])  # fmt: skip
 def test_frames_that_give_no_width_are_one_clear_line(first, message):
-    features = FrozenFeatures((20, 20), "small", 8, [0, 1], "cpu", False)
+    features = FrameFeatures((20, 20), "small", 8, [0, 1], "cpu", False)
     with pytest.raises(ValueError, match=message) as error:
         features.set_width(first)
     assert "\n" not in str(error.value)

@@ -9,10 +9,11 @@ import torch
 
 from spie.agents.dqn.bonuses import Scale, Surroundings, make_bonus
 from spie.agents.dqn.hardware import check_bf16, device_of, keep_memory
+from spie.agents.dqn.inverse import LearnedFeatures
 from spie.agents.dqn.learner import Learner
 from spie.agents.dqn.networks import Network, NetworkOptions, architecture
 from spie.agents.dqn.optimisers import Adam, RMSprop
-from spie.agents.dqn.outlook import FrozenFeatures, LaneMatrices, Outlook
+from spie.agents.dqn.outlook import FrameFeatures, LaneMatrices, Outlook
 from spie.agents.dqn.parts import Parts
 from spie.agents.dqn.products import check_onednn
 from spie.agents.dqn.replay import FrameReplay
@@ -64,7 +65,9 @@ def build(
         rngs=[np.random.default_rng(int(word[0])) for word in words],
         device=device,
         frame_skip=frame_skip,
-        outlook=_outlook(surroundings, envs) if settings.potential or "novelty_next" in uses else None,
+        outlook=_outlook(surroundings, envs, int(env.single_action_space.n))
+        if settings.potential or "novelty_next" in uses
+        else None,
     )
     learner = Learner(settings, parts, steps)
     of_envs = [int(np.random.SeedSequence([seed, i]).generate_state(1)[0]) for seed in seeds for i in range(envs)]
@@ -73,10 +76,11 @@ def build(
     return learner
 
 
-def _outlook(around: Surroundings, envs: int) -> Outlook:
+def _outlook(around: Surroundings, envs: int, actions: int) -> Outlook:
     s, lanes = around.settings, len(around.seeds)
     seeds = [seed ^ 1 for seed in around.seeds]  # another draw than that of a bonus
-    features = FrozenFeatures(around.shape, s.network, s.novelty_features, seeds, around.device, around.tiled)
+    given = around.shape, s.network, s.novelty_features, seeds, around.device, around.tiled
+    features = FrameFeatures(*given) if s.novelty_encoder == "untrained" else LearnedFeatures(*given, actions)
     return Outlook(features, LaneMatrices(lanes, s.novelty_features, s.potential_gamma, around.device), envs)
 
 

@@ -17,6 +17,7 @@ from spie.agents.dqn import losses
 from spie.agents.dqn.batch import UpdateBatch
 from spie.agents.dqn.bonuses import Transition
 from spie.agents.dqn.networks import tiles
+from spie.agents.dqn.outlook import FIRST
 from spie.agents.dqn.parts import Episode, Parts
 from spie.agents.dqn.paying import OF_TARGET, Paying
 from spie.agents.dqn.settings import LOSSES, DQNSettings
@@ -181,6 +182,19 @@ class Learner(Paying):
             frame_next = batch.s_next[:, :, -1]
             self._learn_bonus(self.transition(batch["action"], phi, phi_next, frame_next, batch.array("state")))
 
+    def _learn_features(self, before: int) -> None:
+        """Where novelty learns its features: it does after the steps at random, and when the steps have doubled."""
+        if self.outlook is None or not self.outlook.features.updates:
+            return
+        first = max(self.settings.learning_starts, FIRST)
+        if (self.step // first).bit_length() == (before // first).bit_length():
+            return
+        for _ in range(self.outlook.features.updates):
+            batch = self._sampled(finished=False)
+            ends = batch.s[:, :, -1], batch["action"], batch.s_next[:, :, -1]
+            self._note("inverse_loss", self.outlook.features.learn(*ends))
+        self.outlook.renew(self.replays, self.images, self.images(self.stacks[:, :, -1]))
+
     def _report(self, found: Mapping[str, Tensor], loss: Tensor, q: Tensor) -> None:
         """Note the losses of an update; ValueError where they are no longer finite."""
         tenth = min(TENTHS * self.step // self.steps, TENTHS - 1)
@@ -291,6 +305,7 @@ class Learner(Paying):
         self.reward += r
         self.length += 1
         episodes = self._end(over, terminal) if over.any() else []
+        self._learn_features(before)
         if self.step >= self.settings.learning_starts:
             self._update_all(before)
         elif self.bonus is not None and self.bonus.early:

@@ -4,27 +4,33 @@
     phi = cos(W x + b), scaled to length 1; W normal over a width, which is half the median distance of the distinct
           frames among the first FIRST steps of the lane. Nothing of it is learned; those steps count for nothing else.
 
-What is learned are the matrices Lambda, X, K and the potential U of spie/novelty.py, of every lane its own. A frame's
-share of Lambda^-1 is a vector z z^T (Sherman and Morrison); BLOCK such vectors wait, and are then subtracted at once.
+With novelty_encoder="inverse-dynamics" the encoder is learned in turns, and all else begins again after each
+(inverse.py). What is learned in any case are the matrices Lambda, X, K and the potential U of spie/novelty.py, of every
+lane its own. A frame's share of Lambda^-1 is a vector z z^T (Sherman and Morrison); BLOCK such vectors wait, and are
+then subtracted at once.
 
 Axes: L lanes, B batch or environments, D features.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
 from spie.agents.dqn.networks import Encoder, architecture
+from spie.agents.dqn.replay import FrameReplay
 from spie.novelty import LOOKED_AHEAD, RENEWED
 
 FIRST = 64  # steps whose frames give the width
 BLOCK = LOOKED_AHEAD  # vectors that wait until they are subtracted at once
 WIDTH = 0.5  # of the kernel, in median distances
+CHUNK = 256  # frames of a lane that are looked at together when all is computed again
 
 
 class LaneMatrices:
@@ -73,9 +79,22 @@ class LaneMatrices:
         if self.steps % BLOCK == 0:
             self._absorb()
             self.X.baddbmm_(self.left.mT, self.entered)
-            # One by one: on two threads oneMKL's LU of a batch of matrices fails (pivots of 0; torch 2.13, AMD EPYC).
-            lanes = zip(self.Lambda - self.g * self.X, self.paid, strict=True)
-            self.u = torch.stack([torch.linalg.solve(A, paid) for A, paid in lanes])
+            self._look_ahead()
+
+    def start_from(self, seen: Tensor, X: Tensor, paid: Tensor) -> None:
+        """Begin again with these sums over frames phi phi^T, over steps phi(s) phi(s')^T, and over phi(s) paid."""
+        self.Lambda, self.X, self.paid = seen.clone(), X, paid
+        self.Lambda.diagonal(dim1=1, dim2=2).add_(self.ridge)
+        self.inverse = torch.cholesky_inverse(torch.linalg.cholesky(self.Lambda))
+        self.rounded = self.inverse.float()
+        self.waiting, self.steps, self.blocks = 0, 0, 0
+        self._look_ahead()
+
+    def _look_ahead(self) -> None:
+        """Compute U again."""
+        # One by one: on two threads oneMKL's LU of a batch of matrices fails (pivots of 0; torch 2.13, AMD EPYC).
+        lanes = zip(self.Lambda - self.g * self.X, self.paid, strict=True)
+        self.u = torch.stack([torch.linalg.solve(A, paid) for A, paid in lanes])
 
     def _absorb(self) -> None:
         """Take the frames that wait into Lambda and its inverse."""
@@ -106,14 +125,24 @@ class LaneMatrices:
         self.rounded = self.inverse.float()
 
 
-class FrozenFeatures:
+class FrameFeatures:
     """phi of frames: random Fourier features of what an untrained encoder says; each lane's own."""
 
+    updates: ClassVar[int] = 0  # of the encoder, each time that it learns
+
     def __init__(
-        self, shape: tuple[int, int], network: str, dimension: int, seeds: Sequence[int], device: str, tiled: bool
+        self,
+        shape: tuple[int, int],
+        network: str,
+        dimension: int,
+        seeds: Sequence[int],
+        device: str,
+        tiled: bool,
+        hidden: tuple[int, ...] = (),
     ) -> None:
+        """hidden: layers of the encoder between its convolutions and x."""
         generators = [torch.Generator().manual_seed(seed) for seed in seeds]
-        a = replace(architecture(network), hidden=())
+        a = replace(architecture(network), hidden=hidden)
         self.encoder = Encoder((1, *shape), a, generators, tiled).to(device).requires_grad_(False)
         W = [torch.randn(a.features, dimension, generator=g) for g in generators]
         b = [2 * math.pi * torch.rand(1, dimension, generator=g) for g in generators]
@@ -138,6 +167,20 @@ class FrozenFeatures:
         """phi [L, B, D] of codes [L, B, n]."""
         return F.normalize(torch.baddbmm(self.b, codes, self.W).cos_(), dim=-1)
 
+    def learn(self, frames: Tensor, action: Tensor, frames_next: Tensor) -> NDArray[Any]:
+        """One update of the encoder, of those that learn."""
+        raise NotImplementedError
+
+    def state(self) -> dict[str, Tensor]:
+        """All that changes, or was drawn at random."""
+        return {f"encoder.{name}": p for name, p in self.encoder.state_dict().items()} | {"W": self.W, "b": self.b}
+
+    def load(self, state: Mapping[str, Tensor]) -> None:
+        """The inverse of `state`."""
+        self.encoder.load_state_dict({name: state[f"encoder.{name}"] for name in self.encoder.state_dict()})
+        self.W.copy_(state["W"])
+        self.b.copy_(state["b"])
+
 
 def median_distance(codes: np.ndarray) -> float:
     """The median distance of distinct rows [n, d]; 0 where all are equal, NaN where one is not finite."""
@@ -154,7 +197,7 @@ def median_distance(codes: np.ndarray) -> float:
 class Outlook:
     """The novelty of frames and the potential of what is paid, as learned from the steps of all lanes so far."""
 
-    def __init__(self, features: FrozenFeatures, matrices: LaneMatrices, envs: int) -> None:
+    def __init__(self, features: FrameFeatures, matrices: LaneMatrices, envs: int) -> None:
         self.features, self.matrices = features, matrices
         lanes, n, D = features.W.shape
         of_width = (lanes, FIRST, n)
@@ -165,7 +208,7 @@ class Outlook:
 
     @property
     def ready(self) -> bool:
-        """Whether the width is known; until then every frame is as new as any other."""
+        """Whether features and width are known; until then every frame is as new as any other."""
         return self.collected == FIRST
 
     def begin(self, frames: Tensor, fresh: Tensor) -> None:
@@ -179,6 +222,8 @@ class Outlook:
 
     def enter(self, frames: Tensor) -> Tensor:
         """Count frames [L, n, H, W] that a step of every environment led to; their e [L, n]."""
+        if not self.ready and self.features.updates:
+            return torch.ones(frames.shape[:2], dtype=torch.float64)
         codes = self.features.codes(frames)
         if not self.ready:
             some = codes[:, : FIRST - self.collected]
@@ -198,6 +243,31 @@ class Outlook:
                 self.matrices.step(*ends, paid[:, env].double(), discount[:, env].double())
             self.phi = self._next
 
+    def renew(self, logs: Sequence[FrameReplay], images: Callable[[NDArray[np.uint8]], Tensor], now: Tensor) -> None:
+        """Compute all again from what the logs of the lanes hold and the current frames [L, n, H, W].
+
+        images: frames as networks read them. Of what the logs no longer hold nothing is known afterwards.
+        """
+        some = [log.gather(np.linspace(log.oldest, log.head - 1, FIRST).astype(np.int64)) for log in logs]
+        self.features.set_width(self.features.codes(images(np.stack(some))))
+        self.collected = FIRST
+        self.phi = self._next = self.of(now).double()
+        lanes, envs, D = self.phi.shape
+        seen = torch.bmm(self.phi.mT, self.phi)
+        X, paid = torch.zeros_like(seen), torch.zeros(lanes, D).to(seen)
+        for first in range(0, max(log.head - log.oldest for log in logs), CHUNK):
+            steps = _Steps(logs, first)
+            phi = self.of(images(steps.frames)).double() * steps.alive.to(seen)
+            seen.baddbmm_(phi.mT, phi)
+            X.baddbmm_(phi.mT, self.of(images(steps.entered)).double() * steps.go_on.to(seen))
+            paid += torch.bmm(steps.total.to(seen).mT, phi).squeeze(1)
+        for env in range(envs):  # steps to the current frames, which the logs do not hold yet
+            newest = [log.newest(env) for log in logs]
+            frames = [log.gather(np.array([max(slot, log.oldest)])) for slot, log in zip(newest, logs, strict=True)]
+            phi = self.of(images(np.stack(frames))).double() * (torch.tensor(newest) >= 0).to(seen)[:, None, None]
+            X.baddbmm_(phi.mT, self.phi[:, env : env + 1])
+        self.matrices.start_from(seen, X, paid)
+
     def of(self, frames: Tensor) -> Tensor:
         """phi of frames [L, B, H, W]."""
         return self.features(self.features.codes(frames))
@@ -212,18 +282,30 @@ class Outlook:
 
     def state(self) -> dict[str, Tensor]:
         """All that changes, or was drawn at random, for a checkpoint."""
-        of_features = {"W": self.features.W, "b": self.features.b}
-        tensors = {f"encoder.{name}": p for name, p in self.features.encoder.state_dict().items()} | of_features
+        tensors = self.features.state()
         tensors |= {"first": self.first, "collected": torch.tensor(self.collected), "phi": self.phi}
         return tensors | {f"matrices.{name}": p for name, p in self.matrices.state().items()}
 
     def load(self, state: Mapping[str, Tensor]) -> None:
         """The inverse of `state`."""
-        of_encoder = {name: state[f"encoder.{name}"] for name in self.features.encoder.state_dict()}
-        self.features.encoder.load_state_dict(of_encoder)
-        for name, own in {"W": self.features.W, "b": self.features.b, "first": self.first}.items():
-            own.copy_(state[name])
+        self.features.load(state)
+        self.first.copy_(state["first"])
         self.phi = state["phi"].to(self.phi)
         self.collected = int(state["collected"])
         of_matrices = {n.removeprefix("matrices."): p for n, p in state.items() if n.startswith("matrices.")}
         self.matrices.load(of_matrices)
+
+
+class _Steps:
+    """CHUNK slots of the log of every lane, of those that it holds beginning with number `first`; arrays [L, CHUNK]."""
+
+    def __init__(self, logs: Sequence[FrameReplay], first: int) -> None:
+        slots = [np.minimum(log.oldest + first + np.arange(CHUNK), log.head - 1) for log in logs]
+        pairs = list(zip(logs, slots, strict=True))
+        self.frames = np.stack([log.gather(at) for log, at in pairs])
+        self.entered = np.stack([log.entered(at) for log, at in pairs])
+        self.alive = torch.tensor([log.oldest + first + i < log.head for log in logs for i in range(CHUNK)])
+        self.alive = self.alive.view(len(logs), CHUNK, 1)
+        goes_on = [(log.field("next", at) > 0) & ~log.field("terminal", at) for log, at in pairs]
+        self.go_on = torch.from_numpy(np.stack(goes_on)).unsqueeze(2)
+        self.total = torch.from_numpy(np.stack([log.field("total", at) for log, at in pairs])).unsqueeze(2)

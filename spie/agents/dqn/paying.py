@@ -30,6 +30,8 @@ class Paying:
         if settings.n_step > 1 and settings.bonus_at == "sampling" and self.uses & OF_TARGET:
             needs = "n_step above 1 needs bonus_at=collection"
             raise ValueError(f"DQN: with bonus {settings.bonus}, which the network computes, {needs}")
+        if settings.novelty_encoder != "untrained" and self.outlook is None:
+            raise ValueError(f"DQN: bonus {settings.bonus} asks for no novelty; leave novelty_encoder out")
         self.bonus_learns = self.bonus is not None and type(self.bonus).learn is not DeepBonus.learn
 
     def precision(self) -> AbstractContextManager[Any]:

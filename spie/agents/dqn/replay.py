@@ -112,6 +112,11 @@ class FrameReplay:
     def oldest(self) -> int:
         return max(0, self.head - self.capacity)
 
+    def newest(self, env: int) -> int:
+        """The slot of an environment's last frame, from which a step has led on; -1 where its episode has ended."""
+        slot = self._last[env]
+        return -1 if slot is None else slot
+
     # -- writing
 
     def _write(self, env: int, frame: NDArray[np.uint8]) -> int:

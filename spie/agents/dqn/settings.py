@@ -182,6 +182,7 @@ class DQNSettings:
     potential: bool = _PRESET  # pay gamma U(s') - U(s) as well: the value of what was paid, looked ahead (outlook.py)
     potential_gamma: float = 0.95  # g, the discount of U
     novelty_features: int = 256  # D: random features of a frame, for novelty and potential
+    novelty_encoder: Literal["untrained", "inverse-dynamics"] = "untrained"  # of those frames (inverse.py)
     n_step: int = 1  # steps whose pay a TD error adds up before it looks at a value
     draws: int = _PRESET  # transitions drawn for each that is learned from: one of them, by the square of its bonus
     network: Literal["paper", "nature", "small", "minatar"] = _PRESET
@@ -249,6 +250,7 @@ class DQNSettings:
             "clip": (False, True),
             "replay_on_disk": (False, True),
             "potential": (False, True),
+            "novelty_encoder": ("untrained", "inverse-dynamics"),
         }
         for name, known in choices.items():
             if not is_among(getattr(self, name), known):
