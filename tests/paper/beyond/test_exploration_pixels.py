@@ -69,3 +69,22 @@ def test_the_ledger_follows_who_succeeds_late(tmp_path, monkeypatch, who, verdic
 def test_twice_is_the_bar_unless_it_would_exceed_one():
     assert judge_of._over_the_bar(0.7, 0.3) == pytest.approx(0.1)
     assert judge_of._over_the_bar(0.95, 0.6) == pytest.approx(0.05)
+
+
+def test_the_remedy_is_measured_against_the_same_agent_on_the_same_noise(tmp_path, monkeypatch):
+    monkeypatch.setattr(judge_of, "late_success", lambda trace: trace.total_reward)
+    runs = judge_of.runs(20)
+    for run in runs[-2:]:
+        plain = next(one for one in runs if (one.env, one.agent, one.variant) == (run.env, "spie", {}))
+        ours, theirs = (dataclasses.asdict(one.settings) for one in (run, plain))
+        assert {key for key in ours if ours[key] != theirs[key]} == {"novelty_encoder"}
+        assert run.task.digest == plain.task.digest
+
+    def reward(run):
+        return 90 if run.variant == judge_of.REMEDY else 10 if run.agent == "spie" else 50
+
+    with Store(tmp_path / "results.db") as store:
+        fill(store, judge_of.NAME, reward=reward)
+        found = {one.claim.id: one.verdict for one in judge(Results(store), judge_of.CLAIMS)}
+    assert found["spie-pixels-remedy"] == REPRODUCED
+    assert found["spie-pixels-survives-noise"] == NOT_REPRODUCED  # which is of spie as it comes
