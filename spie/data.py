@@ -11,7 +11,7 @@ import os
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -44,6 +44,7 @@ class Dataset:
     source: str
     files: Mapping[str, File] = field(default_factory=dict)
     base: str = ""  # address that the files' paths continue
+    groups: tuple[str, ...] = ()  # of its subjects, as `who` names them; the first is read where none is named
 
 
 DATASETS = {
@@ -68,6 +69,7 @@ DATASETS = {
             ),
         },
         "https://raw.githubusercontent.com/willdecothi/Predictive-maps-in-rats-and-humans/0d1d4b33f96658010797088a7ffaacfc2a71af54/",
+        groups=("rats", "people"),
     ),
     "labyrinth": Dataset(
         "labyrinth",
@@ -85,6 +87,7 @@ DATASETS = {
             "D3.tsv": File("0e5eb950bf4638f0be1e8ddfc5172bd1c0a828f6879305088b62f9289e9aa5b8"),
             "D4.tsv": File("b9bb1d29dc77cb20ac72c0f30c462322b6e0706255fe61e0401ba0ba41075e92"),
         },
+        groups=("all", "rewarded", "unrewarded"),
     ),
 }
 
@@ -133,7 +136,8 @@ def download(name: str, folder: str | os.PathLike[str]) -> list[Path]:
             f"the files of {name} cannot be downloaded one by one; make them from {known.source} (a line `step node` "
             f"for each move, nodes 0-127) and put {', '.join(known.files)} into {folder}"
         )
-    folder.mkdir(parents=True, exist_ok=True)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file; name a folder")
     written = []
     for file, status in check_files(name, folder).items():
         if status == "as known":
@@ -145,6 +149,7 @@ def download(name: str, folder: str | os.PathLike[str]) -> list[Path]:
             raise ValueError(
                 f"{file} has checksum {digest[:12]}..., not {known.files[file].sha256[:12]}...: not written"
             )
+        folder.mkdir(parents=True, exist_ok=True)  # not before there is something to put into it
         write_whole(folder / file, data)
         written.append(folder / file)
     return written
@@ -179,6 +184,23 @@ def _fetch(address: str, file: str, folder: Path) -> bytes:
 # The datasets themselves
 
 
+def read(name: str, folder: str | os.PathLike[str] | None = None, who: str | None = None) -> Paths:
+    """The paths of the dataset `name`.
+
+    folder: where the files are, as for `data_folder`. who: a group of its subjects, such as "rewarded", or subjects by
+    name, such as "B1,B3"; None: its first group. Raises ValueError for names that are not there.
+    """
+    groups = dataset(name).groups
+    readers: dict[str, Callable[..., Paths]] = {"tartarus": tartarus, "labyrinth": labyrinth}
+    if who is None or who in groups:
+        return readers[name](folder, who or groups[0])
+    everybody = readers[name](folder)
+    try:
+        return everybody.only(who)
+    except ValueError as error:
+        raise ValueError(f"{error}; or a group: {', '.join(groups)}") from None
+
+
 def _mat(folder: Path, file: str, key: str) -> Any:
     from scipy.io import loadmat
 
@@ -199,8 +221,8 @@ def tartarus(folder: str | os.PathLike[str] | None = None, who: Literal["rats", 
 
     folder: where the files are, as for `data_folder`. who: rats or people. Raises ValueError where files are missing.
     """
-    if who not in ("rats", "people"):
-        raise unknown("group of subjects", who, ("rats", "people"))
+    if who not in DATASETS["tartarus"].groups:
+        raise unknown("group of subjects", who, DATASETS["tartarus"].groups)
     where = data_folder("tartarus", folder)
     letters = [np.asarray(maze) for maze in _mat(where, "mazes.mat", "mazes").reshape(-1)]
     recorded = _recorded(where, who)

@@ -17,7 +17,7 @@ from spie import registry
 
 PUBLIC = public_names()
 READS_FILES = {"spie.data.tartarus", "spie.data.labyrinth", "spie.data.download", "spie.data.data_folder",
-               "spie.data.check_files"}  # fmt: skip
+               "spie.data.check_files", "spie.data.read"}  # fmt: skip
 
 
 @pytest.mark.parametrize("public", PUBLIC, ids=lambda public: public.name)

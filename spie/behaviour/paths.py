@@ -274,11 +274,16 @@ class Paths:
         """The trials of a subject, in order."""
         return tuple(trial for trial in self.trials if trial.subject == subject)
 
-    def only(self, subjects: Sequence[str]) -> "Paths":
-        """The paths of some subjects."""
+    def only(self, subjects: Sequence[str] | str) -> "Paths":
+        """The paths of some subjects: their names, or a text that separates them by commas."""
+        if isinstance(subjects, str):
+            subjects = list(dict.fromkeys(filter(None, map(str.strip, subjects.split(",")))))
+        known = f"there are: {', '.join(map(told, self.subjects))}"
+        if not subjects:
+            raise ValueError(f"no subject is named; {known}")
         for subject in subjects:
             if subject not in self.subjects:
-                raise ValueError(f"no subject {subject}; there are: {', '.join(self.subjects)}")
+                raise ValueError(f"no subject {told(subject)}; {known}")
         published = {
             name: np.asarray(values)[[self.subjects.index(subject) for subject in subjects]]
             for name, values in self.published.items()

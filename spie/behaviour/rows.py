@@ -2,6 +2,7 @@
 
 import math
 import os
+import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -61,22 +62,46 @@ class Rows(Sequence[Mapping[str, Any]]):
         write_whole(path, self.text())
 
     def __str__(self) -> str:
+        return self.shown()
+
+    __repr__ = __str__
+
+    def shown(self, width: int | None = None) -> str:
+        """The table for reading; what is wider than `width` goes on below: columns in blocks, notes in lines."""
         cells = [self.columns, *self.cells()]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         numbers = [all(_is_number(row.get(name)) for row in self.rows) for name in self.columns]
-        lines = [
-            "  ".join(
-                cell.rjust(w) if right else cell.ljust(w) for cell, w, right in zip(row, widths, numbers, strict=True)
-            )
-            for row in cells
-        ]
-        return "\n".join([*([self.title] if self.title else []), *(line.rstrip() for line in lines), *self.notes])
-
-    __repr__ = __str__
+        lines = [self.title] if self.title else []
+        for i, block in enumerate(_blocks(widths, width)):
+            lines += [""] * (i > 0)
+            for row in cells:
+                padded = (row[j].rjust(widths[j]) if numbers[j] else row[j].ljust(widths[j]) for j in block)
+                lines.append("  ".join(padded).rstrip())
+        for note in self.notes:
+            lines += wrapped(note, width)
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         shown = [dict(zip(self.columns, row, strict=True)) for row in self.cells()]
         return html_table(self.title, self.columns, shown, self.notes)
+
+
+def _blocks(widths: Sequence[int], width: int | None) -> list[list[int]]:
+    """The columns that stand side by side, those of the first block first; the first column begins every block."""
+    blocks: list[list[int]] = [[]]
+    for i in range(len(widths)):
+        beside = sum(widths[j] + 2 for j in blocks[-1]) + widths[i]
+        if width is not None and beside > width and len(blocks[-1]) > 1:
+            blocks.append([0])
+        blocks[-1].append(i)
+    return blocks
+
+
+def wrapped(text: str, width: int | None) -> list[str]:
+    """The lines of a sentence, broken between words; one line where no width is given."""
+    if width is None:
+        return [text]
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
 
 
 def short(value: Any, thousands: str = ",") -> str:

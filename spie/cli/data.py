@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from spie.cli.terminal import app
+from spie.cli.terminal import Who, app, show
 
 
 @app.command()
@@ -16,7 +16,7 @@ def data(
     from_: Annotated[Path | None, typer.Option("--from", help="A folder with a copy of the files.")] = None,
     to: Annotated[Path | None, typer.Option(help="Download what is missing into this folder.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The paths as a CSV file.")] = None,
-    who: Annotated[str | None, typer.Option(help="rats or people; all, rewarded or unrewarded (mice).")] = None,
+    who: Who = None,
 ) -> None:
     """List public datasets of recorded paths; read one from a folder, or download it."""
     from spie import data as datasets
@@ -35,9 +35,8 @@ def data(
     for file, status in datasets.check_files(name, folder).items():
         if status != "as known":
             print(f"  {file}: {status}")
-    read = {"tartarus": datasets.tartarus, "labyrinth": datasets.labyrinth}[name]
-    paths = read(folder) if who is None else read(folder, who)  # type: ignore[operator]
-    print(paths.report())
+    paths = datasets.read(name, folder, who)
+    show(paths.report())
     if output is not None:
         paths.to_csv(output)
         print(output.resolve())

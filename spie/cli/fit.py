@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spie.cli.terminal import app, duration
+from spie.cli.terminal import Who, app, duration, show
 from spie.numbers import counted
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def fit(
     models: Annotated[
         str | None, typer.Option(help="Separated by commas: count,sr-r+turn-back (default: all that suit the data).")
     ] = None,
+    who: Who = None,
     out: Annotated[Path, typer.Option(help="Folder for the tables and the page.")] = Path("fit"),
     method: Annotated[str, typer.Option(help="mle, map or hierarchical.")] = "mle",
     starts: Annotated[int, typer.Option(help="Starts of each search.")] = 10,
@@ -51,7 +52,7 @@ def fit(
 
     if out.exists() and not out.is_dir():
         raise ValueError(f"--out {out} is a file; name a folder")
-    read = _read(paths, maze, {"stays": stays, "jumps": jumps, "missing": missing, "cell": cell})
+    read = _read(paths, maze, who, {"stays": stays, "jumps": jumps, "missing": missing, "cell": cell})
     names = models.split(",") if models else shipped_models(read)[0]
     for name in names:
         find_model(name)
@@ -62,7 +63,7 @@ def fit(
     seconds = _seconds(len(read.subjects), steps, len(names), starts, check)
     print(f"{counts}: about {duration(seconds)} on one core, and at first {duration(COMPILED * len(names))} to compile")
     for note in read.notes:
-        print(note)
+        show(note)
     parts = out / "parts"
     if parts.is_dir() and any(parts.iterdir()):
         print(f"what is finished in {parts} is not done again")
@@ -87,16 +88,17 @@ def _seconds(subjects: int, steps: int, models: int, starts: int, check: bool) -
     return whole + search(starts, RECOVERED, RECOVERED * each) + models**2 * search(FEW, CONFUSED, CONFUSED * each)
 
 
-def _read(paths: Path, maze: list[str] | None, options: dict[str, Any]) -> Any:
-    """The paths of a file, or of a public dataset that is asked for by name."""
+def _read(paths: Path, maze: list[str] | None, who: str | None, options: dict[str, Any]) -> Any:
+    """The paths of a file, or of a public dataset that is asked for by name; of all its subjects, or of some."""
     from spie import data
     from spie.behaviour.paths import Paths
 
     if paths.exists() or str(paths) not in data.DATASETS:
-        return Paths.from_csv(paths, _mazes(maze), **options)
+        read = Paths.from_csv(paths, _mazes(maze), **options)
+        return read if who is None else read.only(who)
     if maze:
         raise ValueError(f"{paths} comes with its mazes; leave out --maze")
-    return data.tartarus() if str(paths) == "tartarus" else data.labyrinth()
+    return data.read(str(paths), who=who)
 
 
 def _mazes(words: list[str] | None) -> Any:
@@ -131,14 +133,14 @@ def _write(found: Any, out: Path, check: bool, choices: bool) -> None:
     found.rows().to_csv(out / "fits.csv")
     compared = found.compare()
     compared.to_csv(out / "comparison.csv")
-    print(compared)
+    show(compared)
     parts: dict[str, Any] = {"predictive": found.simulate()}
     try:
         parts["heldout"] = found.crossvalidate()
         parts["heldout"].to_csv(out / "heldout.csv")
-        print(parts["heldout"])
+        show(parts["heldout"])
     except ValueError as error:
-        print(f"no cross-validation: {error}")
+        show(f"no cross-validation: {error}")
     if check:
         parts |= _checks(found, compared)
     if choices:
@@ -155,10 +157,10 @@ def _checks(found: Any, compared: Any) -> dict[str, Any]:
         print("no recovery: no model has free parameters")
     else:
         parts["recovery"] = found.recover(RECOVERED, best)
-        print(parts["recovery"].rows())
+        show(parts["recovery"].rows())
     if len(found.fits) < 2:
         print("no confusion: there is one model only")
     else:
         parts["confusion"] = found.confusion(CONFUSED, starts=FEW)
-        print(parts["confusion"].rows())
+        show(parts["confusion"].rows())
     return parts

@@ -16,6 +16,8 @@ from spie.numbers import duration as duration
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from spie.behaviour.rows import Rows
+
 
 app = typer.Typer(
     help="Successor-Predecessor Intrinsic Exploration: run the paper's experiments, see how ours compare.",
@@ -49,6 +51,12 @@ Rewards = Annotated[list[Path] | None, typer.Option(help="A file of yours that d
 Ends = Annotated[
     str | None,
     typer.Option(help="Of a map with ends a to h: what each of them pays, such as a=1,b=0.2; a trial ends there."),
+]
+Who = Annotated[
+    str | None,
+    typer.Option(
+        help="Subjects by name, separated by commas; of a dataset also rats, people; all, rewarded, unrewarded."
+    ),
 ]
 Address = Annotated[str | None, typer.Option(help="Address of a Ray cluster (default: Ray on this machine).")]
 
@@ -162,6 +170,17 @@ def write_table(path: Path, rows: "Sequence[Mapping[str, Any]]") -> None:
     content = io.BytesIO()
     importlib.import_module("pandas").DataFrame(list(rows)).to_parquet(content)
     write_whole(path, content.getvalue())
+
+
+def show(table: "Rows | str") -> None:
+    """Print a table, or a sentence: on a terminal no wider than it, elsewhere each row and each note in a line."""
+    import shutil
+    import sys
+
+    from spie.behaviour.rows import wrapped
+
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    print("\n".join(wrapped(table, width)) if isinstance(table, str) else table.shown(width))
 
 
 def plain(text: object) -> str:

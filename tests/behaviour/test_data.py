@@ -84,6 +84,26 @@ def test_what_is_missing_is_named_with_where_to_put_it(tmp_path, monkeypatch):
         data.dataset("atlantis")
 
 
+def test_subjects_are_chosen_by_group_or_by_name(tmp_path):
+    made_up(tmp_path, "rats")
+    assert data.read("tartarus", tmp_path).subjects == ("rat 1", "rat 2")
+    assert data.read("tartarus", tmp_path, "rats").subjects == ("rat 1", "rat 2")
+    assert data.read("tartarus", tmp_path, " rat 2 ,rat 2").subjects == ("rat 2",)
+    with pytest.raises(ValueError, match=r"^no subject rat 3; there are: rat 1, rat 2; or a group: rats, people$"):
+        data.read("tartarus", tmp_path, "rat 1,rat 3")
+    with pytest.raises(ValueError, match=r"^no subject is named; there are: rat 1, rat 2; or a group"):
+        data.read("tartarus", tmp_path, ",")
+
+
+def test_water_is_a_goal_for_the_mice_who_were_given_it(tmp_path):
+    for mouse in ("B1", "B5"):
+        (tmp_path / f"{mouse}.tsv").write_text("0 0\n1 1\n2 2\n3 1\n4 0\n")
+    assert data.read("labyrinth", tmp_path).subjects == ("B1", "B5")
+    assert data.read("labyrinth", tmp_path, "rewarded").subjects == ("B1",)
+    assert data.read("labyrinth", tmp_path, "rewarded").goal == data.WATER
+    assert data.read("labyrinth", tmp_path, "B1").goal is None  # as in "all", of whom not all know it
+
+
 def fetched(monkeypatch, content, address="https://example.org/"):
     """A dataset of one file whose source gives this content."""
     known = data.Dataset(
@@ -147,7 +167,8 @@ def test_without_a_network_one_line_says_where_to_put_the_file(tmp_path, monkeyp
     with pytest.raises(
         ValueError, match=r"mazes.mat cannot be downloaded \(.*no network\); get https.* and save it as .*mazes.mat"
     ):
-        data.download("tartarus", tmp_path)
+        data.download("tartarus", tmp_path / "new")
+    assert list(tmp_path.iterdir()) == []  # no folder without files
     with pytest.raises(ValueError, match="cannot be downloaded one by one"):
         data.download("labyrinth", tmp_path)
 

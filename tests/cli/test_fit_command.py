@@ -48,6 +48,7 @@ def test_fit_writes_its_tables_and_a_page_and_goes_on_where_it_was(spie, tmp_pat
         (ROWS, ("none.csv",), "no file none.csv"),
         (ROWS, ("paths.csv", "--maze", "nowhere.txt"), "no map or file"),
         (ROWS, ("paths.csv", "--maze", "maze.txt", "--models", "srr"), 'no behavioural model "srr"'),
+        (ROWS, ("paths.csv", "--maze", "maze.txt", "--who", "a,c"), "no subject c; there are: a, b"),
         (ROWS, ("paths.csv", "--maze", "a=maze.txt", "--maze", "maze.txt"), "several mazes need names"),
         (
             [("a", 1, 0, 0), ("a", 1, 1, 7), ("a", 1, 2, 6)],

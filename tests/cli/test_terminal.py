@@ -2,6 +2,7 @@
 
 import pytest
 
+from spie.behaviour.rows import Rows
 from spie.cli.terminal import number, parse_assignments, parse_choices, parse_duration
 
 
@@ -52,3 +53,16 @@ def test_numbers_are_whole_from_a_thousand_on():
         "0.0123",
         "-2,000",
     ]
+
+
+def test_a_table_wider_than_the_terminal_goes_on_below_and_its_notes_wrap():
+    row = {"model": "turn-back"} | {f"column_{i}": 1.5 for i in range(9)}
+    table = Rows([row, row], "title", ("a note of many words " * 8,))
+    lines = table.shown(80).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines if line.startswith("model")] == ["model", "model"]
+    headings = [name for line in lines if line.startswith("model") for name in line.split()[1:]]
+    assert headings == list(row)[1:]
+    assert "\n".join(lines).replace("\n", " ").endswith(("a note of many words " * 8).strip())
+    assert len(str(table).splitlines()) == 1 + 3 + 1  # not on a terminal: whole lines
+    assert Rows([{"a": "x" * 100}]).shown(80).splitlines() == ["a", "x" * 100]  # what cannot be broken is not
