@@ -250,8 +250,10 @@ def closed_forms(agent, mdp, phase, gamma_pr):
     return spie.sr(P, agent.gamma_sr, terminal), spie.fr(P, agent.gamma_sr, terminal), spie.pr(P, gamma_pr, terminal)
 
 
-def reference(agent, mdp, steps, seed, episodes=None, words=stream, along=None):
+def reference(agent, mdp, steps, seed, episodes=None, words=stream, along=None, formula=None):
     """Run `agent` (settings of Sarsa) on one seed; with `episodes`, that many of them, each truncated after `steps`.
+
+    formula: the bonus of (M, F, N, visits, s, s', the states left in this episode); None: the registered function.
 
     along: trials of one subject to follow, as `Recorded` takes them. `log_p` is that of every action, or of the move
     where it is not known, at the moment of the choice.
@@ -264,6 +266,8 @@ def reference(agent, mdp, steps, seed, episodes=None, words=stream, along=None):
     path, log_p = [], []
 
     def r_int():
+        if formula is not None:
+            return formula(M, F, N, visits, s, s2, walk)
         of = quantities(M, F, N, visits, s, s2) | {"F_episode_next": max(F[x, s2] for x in walk)}
         return reward.function(*(of[need] for need in reward.needs))
 
