@@ -157,11 +157,14 @@ class Fit:
         rows.sort(key=lambda row: row["bic"])  # type: ignore[arg-type, return-value]
         per_choice = sum(map(self.paths.chance, self.paths.subjects)) / self.choices.sum()
         notes = [
-            f"Lower BIC is better. Chance over legal actions is {per_choice:.4f} a choice; forced moves are left out.",
+            "Parameters: free ones of each subject. Log-likelihood (natural logarithm), BIC and AIC: sums over "
+            "subjects, each with its own estimates, in sample; lower BIC is better. Per choice: the log-likelihood "
+            f"divided by the number of choices; a random walk over legal actions has {per_choice:.4f}. Forced moves "
+            "are left out. Difference: from the lowest BIC.",
             "Best for: subjects with the lowest BIC. Share: of subjects who follow the model, as random-effects "
-            "selection expects. Exceedance: the probability that no model is more common; protected: the same, given "
-            f"that all may be equally common, which has a probability (Bayesian omnibus risk) of {chosen.chance:.3g}. "
-            "At bound: subjects with an estimate at a bound.",
+            "selection expects, which starts from one subject for each model. Exceedance: the probability that no "
+            "model is more common; protected: the same, given that all may be equally common, which has a probability "
+            f"(Bayesian omnibus risk) of {chosen.chance:.3g}. At bound: subjects with an estimate at a bound.",
         ]
         title = f"{counted(len(self.paths.subjects), 'subject')}, {counted(int(self.choices.sum()), 'choice')}"
         even = ("log_likelihood", "per_choice", "bic", "difference", "aic", "share", "exceedance", "protected")
@@ -237,10 +240,11 @@ def fit(
     found = [find_model(model).bounded({} if bounds is None else bounds).identifiable(paths) for model in several]
     if not found:
         raise ValueError("no model is given; see spie.behaviour.models")
-    shelf, fits = Shelf(folder), {}
     for model in found:
         _refuse(model, paths)
-        notes += [note for note in model.notes if note not in notes]
+    notes += _gathered(found)
+    shelf, fits = Shelf(folder), {}
+    for model in found:
         what = f"fitting {model.name}"
         say = progress_below(what) if progress is None else _named(progress, what)
         fits[model.name] = estimate(model, paths, method=method, starts=starts, seed=seed, shelf=shelf, progress=say)
@@ -254,6 +258,15 @@ def _check_paths(paths: Paths) -> None:
 
 def _named(progress: Progress, what: str) -> Callable[[float], None]:
     return lambda share: progress(what, share)
+
+
+def _gathered(models: Sequence[ChoiceModel]) -> list[str]:
+    """What was fixed in the models, and why: a line for all of whom the same is true."""
+    whose: dict[str, list[str]] = {}
+    for model in models:
+        for note in model.notes:
+            whose.setdefault(note.removeprefix(f"{model.name}: "), []).append(model.name)
+    return [f"{', '.join(names)}: {why}" for why, names in whose.items()]
 
 
 def _refuse(model: ChoiceModel, paths: Paths) -> None:

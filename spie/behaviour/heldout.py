@@ -51,7 +51,6 @@ def crossvalidate(fit: "Fit", by: str, folds: int) -> Rows:
         held[name] = fit.shelf.kept(key, lambda make=make: {"log_p": make()})["log_p"]  # type: ignore[misc]
     best = max(held.values(), key=lambda log_p: log_p.sum())
     for name, log_p in held.items():
-        behind = (best - log_p) / n
         rows.append(
             {
                 "model": name,
@@ -60,19 +59,27 @@ def crossvalidate(fit: "Fit", by: str, folds: int) -> Rows:
                 "per_choice": float(log_p.sum() / n.sum()),
                 "above_chance": float((log_p - chance).sum() / n.sum()),
                 "behind_best": float((best - log_p).sum() / n.sum()),
-                "standard_error": float(behind.std(ddof=1) / np.sqrt(len(n))) if len(n) > 1 else None,
+                "standard_error": None if log_p is best or len(n) < 2 else error_of_ratio(best - log_p, n),
                 "best_for": int(sum(log_p[i] >= max(h[i] for h in held.values()) for i in range(len(n)))),
             }
         )
     rows.sort(key=lambda row: -row["held_out"])  # type: ignore[operator]
     what = f"{folds} folds of whole sessions" if by == "session" else "one subject held out at a time"
     notes = [
-        "Higher is better. Per choice: log-likelihood, natural logarithm; forced moves are left out. Behind best: the "
-        "mean difference from the best model over subjects, with its standard error. Best for: subjects whose held-out "
-        "choices the model predicts best.",
+        "Held out: sum of the log-likelihoods (natural logarithm) of all choices, each under parameters that were "
+        "fitted to others; higher is better. Per choice: divided by the number of choices, forced moves left out. "
+        "Above chance: that of a random walk over legal actions taken away. Behind best: what the best model has more "
+        "per choice, and the standard error of this over subjects. Best for: subjects whose held-out choices the "
+        "model predicts best.",
     ]
     even = ("held_out", "per_choice", "above_chance", "behind_best", "standard_error")
     return Rows(rows, f"Held-out log-likelihood, {what}", notes, even)
+
+
+def error_of_ratio(d: NDArray[np.float64], n: NDArray[np.int64]) -> float:
+    """Standard error of sum(d) / sum(n) over subjects, each with a difference d in n choices: to first order."""
+    rest = d - d.sum() / n.sum() * n
+    return float(np.sqrt((rest**2).sum() / (len(n) * (len(n) - 1))) / n.mean())
 
 
 def _named(fit: "Fit", what: str) -> Any:

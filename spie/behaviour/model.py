@@ -322,11 +322,13 @@ def _bonus_parameters(reward: Reward) -> tuple[Parameter, ...]:
 
 
 def shipped_models(paths: Paths) -> tuple[list[str], list[str]]:
-    """The models that can be asked about these paths, and a line for each that cannot."""
-    refused = {name: model.refusal(paths) for name, model in MODELS.items()}
-    return [name for name, why in refused.items() if not why], [
-        f"{name} is left out: {why}" for name, why in refused.items() if why
-    ]
+    """The models that can be asked about these paths, and a line for each reason why others cannot."""
+    found: list[str] = []
+    why_not: dict[str, list[str]] = {}
+    for name, model in MODELS.items():
+        why = model.refusal(paths)
+        (why_not.setdefault(why, []) if why else found).append(name)
+    return found, [f"Left out: {', '.join(names)} ({why})" for why, names in why_not.items()]
 
 
 model = find_model  # as `spie.model`

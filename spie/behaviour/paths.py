@@ -334,7 +334,11 @@ class Paths:
                 }
             )
         title = f"{counted(len(self.subjects), 'subject')} in {counted(len(self.mazes), 'maze')}"
-        return Rows(rows, title, self.notes, even=("coverage",))
+        columns = (
+            "Forced moves: with one action on offer; the others are choices. Unknown actions: moves that several "
+            "actions may have made. Coverage: share of the states within reach that were seen."
+        )
+        return Rows(rows, title, [columns, *self.notes], even=("coverage",))
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the paths as a table that `from_csv` reads back; the maze is not in it."""

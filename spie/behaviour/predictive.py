@@ -20,7 +20,7 @@ SUBJECTS = "subjects"  # the row of the real ones
 
 @dataclass(frozen=True, eq=False)
 class Predictive:
-    """Measures of the subjects and of simulated ones, side by side."""
+    """Measures of the subjects and of simulated ones, side by side; of these, means over those of one subject."""
 
     steps: NDArray[np.int64]  # [points]
     places: dict[str, NDArray[np.float64]]  # by model [subjects, points] places seen after that many steps
@@ -33,10 +33,11 @@ class Predictive:
             for who, found in self.measures.items()
         ]
         notes = [
-            "coverage: places seen; revisit: median steps until a place is seen again; back, on, aside: shares of "
-            "moves that go back to the place before, straight on, and neither (choices only).",
+            "Means over subjects; simulated ones have their estimates, starts, mazes and numbers of steps. Places: how "
+            "many were seen. Revisit: median number of steps until a place is seen again. Back, on, aside: shares of "
+            "choices to go back to the place before, straight on, and neither.",
         ]
-        even = ("coverage", "revisit", "back", "on", "aside")
+        even = ("places", "revisit", "back", "on", "aside")
         return Rows(rows, "The subjects and simulated ones", notes, even)
 
 
@@ -52,8 +53,15 @@ def simulate(fit: "Fit", n: int, models: Sequence[str] | None) -> Predictive:
         if fit.progress is not None:
             fit.progress(f"simulating {name}", i / len(fit.fits))
         made = simulated(one.model, one.values()[rows], paths, rows, 3_000_000 + fit.seed)
-        places[name], measures[name] = new_places(made, steps), walk_measures(made)
+        places[name] = new_places(made, steps).reshape(-1, n, len(steps)).mean(axis=1)
+        measures[name] = {what: _means(found.reshape(-1, n)) for what, found in walk_measures(made).items()}
     return Predictive(steps, places, measures)
+
+
+def _means(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of the numbers of each row, NaN where there is none."""
+    counts = (~np.isnan(values)).sum(axis=1)
+    return np.asarray(np.where(counts > 0, np.nansum(values, axis=1) / np.maximum(counts, 1), np.nan))
 
 
 def new_places(paths: Paths, steps: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -69,11 +77,11 @@ def new_places(paths: Paths, steps: NDArray[np.int64]) -> NDArray[np.float64]:
 def walk_measures(paths: Paths) -> dict[str, NDArray[np.float64]]:
     """What describes a walk, of each subject."""
     position = paths.walks.position
-    found: dict[str, list[float]] = {name: [] for name in ("coverage", "revisit", "back", "on", "aside")}
+    found: dict[str, list[float]] = {name: [] for name in ("places", "revisit", "back", "on", "aside")}
     for subject in paths.subjects:
         trials = paths.of(subject)
         walked = np.concatenate([trial.states for trial in trials])
-        found["coverage"].append(float(len(np.unique(walked))))
+        found["places"].append(float(len(np.unique(walked))))
         intervals, back, on, total = [], 0, 0, 0
         for trial in trials:
             s = trial.states.astype(np.int64)

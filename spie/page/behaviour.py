@@ -16,6 +16,20 @@ from spie.page import standalone
 from spie.paper.sections import Curve, CurvePanels, Look, Panel, Row, SectionPart, Table, Text, number
 
 HOW = {"mle": "maximum likelihood", "map": "maximum a posteriori", "hierarchical": "hierarchical by EM"}
+MEANINGS = {
+    "alpha": "learning rate of values; in the SR agent, of M",
+    "eta": "learning rate of the representation, M or F, and N",
+    "gamma": "discount of values; in the SR agent, of M",
+    "inverse_temperature": "how strongly values decide, 0 for not at all",
+    "beta": "size of the bonus; what the task pays is paid as it is",
+    "epsilon": "chance of an action at random",
+    "turn_back": "weight for going back to the place before, negative where that is avoided",
+    "heading": "weight for going straight on",
+    "stickiness": "weight for the last action",
+    "habit": "weight for what was done in a place before",
+    "habit_rate": "learning rate of habits",
+    "lapse": "chance of an action at random",
+}
 HEADINGS = {"bic": "BIC", "aic": "AIC", "rms_error": "RMS error"}
 LOOKS = [Look(name) for name in ("sarsa-sr", "sarsa-fr", "sarsa-sr-pr", "sarsa", "sarsa-srr-b")]  # of the best models
 OURS, AT_RANDOM = Look("sarsa-srr"), Look("random")  # of the subjects, and of chance
@@ -27,6 +41,23 @@ def table(rows: Rows, caption: str = "", texts: int = 1) -> Table:
     return Table(
         caption or rows.title, [HEADINGS.get(name, name.replace("_", " ")) for name in rows.columns], shown, texts
     )
+
+
+def models(fit: Fit) -> Table:
+    """What each model says, and what is free in it."""
+    rows = []
+    for name, one in fit.fits.items():
+        free = ", ".join(parameter.replace("_", " ") for parameter in one.model.names)
+        rows.append(Row((name, one.model.summary or "–", free or "none")))
+    return Table("The models", ("model", "what it says", "free parameters"), rows, texts=3)
+
+
+def meanings(fit: Fit) -> Text:
+    """A sentence on the parameters that were fitted."""
+    names = dict.fromkeys(name for one in fit.fits.values() for name in one.model.names)
+    said = "; ".join(f"{name.replace('_', ' ')}: {MEANINGS[name]}" for name in names if name in MEANINGS)
+    where = "Estimates of each subject, with their intervals, are in fits.csv."
+    return Text("", [f"{said[0].upper()}{said[1:]}. {where}" if said else where])
 
 
 def estimates(fit: Fit) -> Table:
@@ -55,7 +86,7 @@ def curves(found: Predictive, best: Sequence[str]) -> CurvePanels:
         shown[who] = Curve(found.steps, mean, mean - 1.96 * error, mean + 1.96 * error, look)
     panel = Panel("Places seen", shown, "steps", "places", log="x")
     caption = (
-        "New places against steps, of the subjects and of simulated ones; bands are 95 % of the mean over subjects"
+        "Places seen against steps, of the subjects and of simulated ones; bands are 95 % of the mean over subjects"
     )
     return CurvePanels(caption, [panel])
 
@@ -85,7 +116,7 @@ def page(
     ]
     if heldout is not None:
         sections.append(("Held-out likelihood", [table(heldout), Text("", heldout.notes)]))
-    sections.append(("Parameters", [estimates(fit)]))
+    sections.append(("Models and their parameters", [models(fit), estimates(fit), meanings(fit)]))
     if predictive is not None:
         rows = predictive.rows()
         sections.append(
@@ -107,10 +138,26 @@ def page(
     )
     introduction = (
         f"{how}. By summed BIC the best of these models is {best['model']}, with the lowest BIC in {best['best_for']} "
-        f"of {counted(n, 'subject')}. That it is the best of these does not make it true: held-out likelihood, "
-        "recovery and confusion say how far it can be trusted."
+        f"of {counted(n, 'subject')}. {_held_out(heldout, n)} That a model is the best of these does not make it true."
     )
-    return standalone.page("Behavioural models of recorded paths", [introduction], sections, command)
+    missing = [name for name, part in {"recovery": recovery, "confusion": confusion}.items() if part is None]
+    checked = f"Not studied: {' and '.join(missing)}, which say whether this could be found out; add --check."
+    return standalone.page(
+        "Behavioural models of recorded paths", [introduction, *([checked] if missing else [])], sections, command
+    )
+
+
+def _held_out(heldout: Rows | None, subjects: int) -> str:
+    """Which model predicts best what it was not fitted to, and which are not told apart from it."""
+    if heldout is None or len(heldout) < 2:
+        return "Nothing was compared on held-out choices."
+    said = f"On held-out choices {heldout[0]['model']} is the best"
+    if subjects < 2:
+        return f"{said}; of one subject, so there is no saying how sure this is."
+    near = [row["model"] for row in heldout[1:] if row["behind_best"] < 2 * row["standard_error"]]
+    if near:
+        return f"{said}; less than two standard errors behind it: {', '.join(near)}."
+    return f"{said}, all others more than two standard errors (over {subjects} subjects) behind it."
 
 
 def write(path: Path, fit: Fit, command: str, **parts: Any) -> None:

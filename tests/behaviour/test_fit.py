@@ -5,10 +5,11 @@ import pytest
 from test_models import recorded
 
 import spie
-from spie.behaviour.heldout import fold_of_steps
+from spie.behaviour.heldout import error_of_ratio, fold_of_steps
 from spie.behaviour.recovery import information, simulated
+from spie.behaviour.rows import Rows
 from spie.behaviour.shelf import Shelf
-from spie.page.behaviour import scatter
+from spie.page.behaviour import _held_out, scatter
 from spie.page.plots.curves import curve_panel
 
 MODELS = ("sr-agent", "bee-line")  # which share kernels
@@ -78,6 +79,28 @@ def test_held_out_likelihood_prefers_the_model_that_was_simulated(fit):
         for row in table:
             assert row["above_chance"] == pytest.approx((row["held_out"] - chance) / fit.choices.sum())
         assert table[0]["held_out"] <= fit["bee-line"].log_p.sum() + 1e-6  # what was not fitted is not fitted better
+
+
+def test_the_standard_error_of_a_difference_per_choice():
+    d, n = np.array([3.0, 1.0, 5.0, 2.0]), np.array([10, 10, 10, 10])
+    assert error_of_ratio(d, n) == pytest.approx((d / n).std(ddof=1) / 2)  # as many choices each: that of a mean
+    assert error_of_ratio(0.3 * np.array([5, 80, 20]), np.array([5, 80, 20])) == pytest.approx(0, abs=1e-12)
+    rng = np.random.default_rng(0)  # else as far as it scatters: 4000 groups of 40 subjects
+    n = rng.integers(50, 150, (4000, 40))
+    d = 0.2 * n + rng.normal(0, 10, n.shape)
+    found = np.mean([error_of_ratio(*one) for one in zip(d, n, strict=True)])
+    spread = (d.sum(axis=1) / n.sum(axis=1)).std()
+    assert found == pytest.approx(spread, rel=0.05)  # of which 1.1 % are the standard error of the spread
+
+
+def test_the_page_says_which_models_are_not_told_apart():
+    def rows(*behind):
+        return Rows([{"model": f"m{i}", "behind_best": b, "standard_error": 0.1} for i, b in enumerate(behind)])
+
+    assert _held_out(rows(0, 0.15, 0.3), 9).endswith("m0 is the best; less than two standard errors behind it: m1.")
+    assert "all others more than two standard errors (over 9 subjects) behind it" in _held_out(rows(0, 0.25), 9)
+    assert "no saying how sure" in _held_out(rows(0, 0.25), 1)
+    assert _held_out(None, 9) == _held_out(rows(0), 9) == "Nothing was compared on held-out choices."
 
 
 def test_whole_sessions_are_held_out():

@@ -5,5 +5,5 @@ from spie.behaviour.state_values import PLACE_WALKS, StateValues
 
 WALKER = StateValues(start="bee-line", alpha=0.0)
 PARAMETERS = (INVERSE_TEMPERATURE, *TERMS["turn-back"], *TERMS["heading"])
-SUMMARY = "as the crow flies, with momentum"
+SUMMARY = "to the goal as the crow flies, with momentum"
 register_model(ChoiceModel("bee-line", WALKER, PARAMETERS, SUMMARY, ("goal", "map"), walks=PLACE_WALKS))

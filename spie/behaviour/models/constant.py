@@ -5,4 +5,4 @@ Without an end an optimistic start does the same: Q + 1 / (1 - gamma) obeys the 
 
 from spie.behaviour.model import bonus_model, register_model
 
-register_model(bonus_model("constant", "a cost of every step; the same as an optimistic start"))
+register_model(bonus_model("constant", "SARSA with a cost of every step; the same as an optimistic start"))

@@ -6,5 +6,5 @@ a large beta would make what was done often look best: a habit, not a bonus for 
 
 from spie.behaviour.model import bonus_model, register_model
 
-SUMMARY = "a bonus for rarely visited places, optimistic start"
+SUMMARY = "SARSA with a bonus for rarely visited places, optimistic start"
 register_model(bonus_model("count", SUMMARY, ("q0",), q0=20.0))  # 1 / (1 - gamma)

@@ -2,4 +2,4 @@
 
 from spie.behaviour.model import bonus_model, register_model
 
-register_model(bonus_model("fr", "SARSA with the paper's fr bonus"))
+register_model(bonus_model("fr", "SARSA with |F[s, :]|, high where much is soon reached"))

@@ -4,4 +4,4 @@ from spie.agents.sarsa.settings import Sarsa
 from spie.behaviour.model import TERMS, ChoiceModel, register_model
 
 WALKER = Sarsa(reward="none", alpha=0.0, policy="softmax", next_action="carry")
-register_model(ChoiceModel("habit", WALKER, TERMS["habit"], "what was done in this state before"))
+register_model(ChoiceModel("habit", WALKER, TERMS["habit"], "what was done in this place before"))

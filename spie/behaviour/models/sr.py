@@ -2,4 +2,4 @@
 
 from spie.behaviour.model import bonus_model, register_model
 
-register_model(bonus_model("sr", "SARSA with the paper's sr bonus"))
+register_model(bonus_model("sr", "SARSA with 1 / |M[s, :]|, high where little follows"))

@@ -10,7 +10,7 @@ from spie.behaviour.state_values import PLACE_WALKS, StateValues
 GAMMA = Parameter("gamma", 0.01, 0.999)
 WALKER = StateValues(start="successors")
 SUMMARY = "value of a neighbour = M[neighbour, goal]"
-FREE = "the same with a free inverse temperature"
+FREE = "the SR agent with its inverse temperature free"
 register_model(ChoiceModel("sr-agent", WALKER, (ALPHA, GAMMA), SUMMARY, ("goal",), walks=PLACE_WALKS))
 register_model(
     ChoiceModel("sr-agent-free", WALKER, (ALPHA, GAMMA, INVERSE_TEMPERATURE), FREE, ("goal",), walks=PLACE_WALKS)

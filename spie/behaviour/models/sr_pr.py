@@ -2,4 +2,4 @@
 
 from spie.behaviour.model import bonus_model, register_model
 
-register_model(bonus_model("sr-pr", "SARSA with the paper's sr-pr bonus"))
+register_model(bonus_model("sr-pr", "SARSA with M[s, s'] - |N[:, s']|, away from what much led to"))

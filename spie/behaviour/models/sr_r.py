@@ -2,4 +2,4 @@
 
 from spie.behaviour.model import bonus_model, register_model
 
-register_model(bonus_model("sr-r", "SARSA with the paper's sr-r bonus"))
+register_model(bonus_model("sr-r", "SARSA with M[s, s'] - |M[:, s']|, away from where many lead"))
