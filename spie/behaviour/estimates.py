@@ -25,7 +25,7 @@ class ModelFit:
     log_p: NDArray[np.float64]  # [subjects] log-likelihood there, without any prior
     by_start: NDArray[np.float64]  # [subjects, starts] what each start reached
     deviation: NDArray[np.float64]  # [subjects, k] standard error of x; NaN where there is none
-    group: Prior | None = None  # the distribution over subjects, where it was fitted
+    prior: Prior | None = None  # what was added to the log-likelihood: of "hierarchical" the distribution over subjects
 
     @property
     def k(self) -> int:
@@ -67,7 +67,7 @@ def estimate(
         "seed": seed,
     }
     arrays = (shelf or Shelf()).kept(key, lambda: _fit_one(model, paths, method, starts, seed, progress))
-    return _unpack(model, arrays)
+    return _unpack(model, arrays, method)
 
 
 def _fit_one(
@@ -76,7 +76,7 @@ def _fit_one(
     """The estimates of a model, as arrays."""
     n, k = len(paths.subjects), len(model.parameters)
     members = [np.array([i]) for i in range(n)]
-    prior = None if method == "mle" else Prior(np.zeros(k), np.full(k, WIDE))
+    prior = None if method == "mle" else wide_prior(k)
     objective = Objective(model, paths, members, prior=prior)
     found = maximise(objective, k, n, starts=starts, seed=seed, smooth=model.smooth, progress=progress)
     if method == "hierarchical" and k:
@@ -92,6 +92,11 @@ def _fit_one(
         assert prior is not None
         arrays |= {"mean": prior.mean, "sd": prior.sd}
     return arrays
+
+
+def wide_prior(k: int) -> Prior:
+    """The prior of "map", with which EM starts."""
+    return Prior(np.zeros(k), np.full(k, WIDE))
 
 
 def deviations(found: Optimum) -> NDArray[np.float64]:
@@ -127,6 +132,8 @@ def _expect_and_maximise(objective: Objective, found: Optimum, rounds: int = 30)
     return found, prior
 
 
-def _unpack(model: ChoiceModel, arrays: Mapping[str, NDArray[np.float64]]) -> ModelFit:
-    group = Prior(arrays["mean"], arrays["sd"]) if "mean" in arrays else None
-    return ModelFit(model, arrays["x"], arrays["log_p"], arrays["by_start"], arrays["deviation"], group)
+def _unpack(model: ChoiceModel, arrays: Mapping[str, NDArray[np.float64]], method: str) -> ModelFit:
+    prior = None if method == "mle" else wide_prior(len(model.parameters))
+    if "mean" in arrays:
+        prior = Prior(arrays["mean"], arrays["sd"])
+    return ModelFit(model, arrays["x"], arrays["log_p"], arrays["by_start"], arrays["deviation"], prior)

@@ -101,7 +101,7 @@ class Fit:
                     "chance_per_choice": chance / n[i],
                     "bic": float(self.bic(name)[i]),
                     "aic": float(self.aic(name)[i]),
-                    "starts_within_1": int((fit.by_start[i] > fit.log_p[i] - 1).sum()) if fit.group is None else None,
+                    "starts_within_1": int((fit.by_start[i] > fit.by_start[i].max() - 1).sum()),
                     "spread_of_starts": float(np.ptp(np.sort(fit.by_start[i])[-FINALISTS:])),
                     "at_bound": " ".join(fit.at_bound(i)),
                 }
@@ -242,7 +242,12 @@ def fit(
         raise ValueError("no model is given; see spie.behaviour.models")
     for model in found:
         _refuse(model, paths)
+    for subject in paths.subjects:
+        if paths.choices(subject) == 0:
+            raise ValueError(f"subject {told(subject)} had no choice: every move was forced; leave the subject out")
     notes += _gathered(found)
+    if _paid_otherwise(paths):
+        notes.append("What was paid is what the recording says; simulated subjects are paid what the maze pays.")
     shelf, fits = Shelf(folder), {}
     for model in found:
         what = f"fitting {model.name}"
@@ -267,6 +272,18 @@ def _gathered(models: Sequence[ChoiceModel]) -> list[str]:
         for note in model.notes:
             whose.setdefault(note.removeprefix(f"{model.name}: "), []).append(model.name)
     return [f"{', '.join(names)}: {why}" for why, names in whose.items()]
+
+
+def _paid_otherwise(paths: Paths) -> bool:
+    """Whether a move of the recording paid something else than it does in its maze."""
+    for trial in paths.trials:
+        if trial.rewards is not None:
+            maze, s = paths.mazes[trial.maze], trial.states[:-1]
+            there = (maze.next[s] == trial.states[1:, None, None]) & (maze.prob[s] > 0)
+            same = there & np.isclose(maze.reward[:, s], trial.rewards[:, None, None])  # in any phase
+            if not same.any(axis=(0, 2, 3)).all():
+                return True
+    return False
 
 
 def _refuse(model: ChoiceModel, paths: Paths) -> None:

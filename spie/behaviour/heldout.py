@@ -3,6 +3,10 @@
 Whole sessions or whole subjects are held out, never single steps: neighbouring steps of one walk resemble each other,
 so a step that is predicted from its neighbours has been seen already. What a model learns on the way it learns from the
 whole recording, as the subject did; only the parameters are fitted to one part and judged on the other.
+
+Where sessions are held out, parameters are fitted with the prior of the fit: the wide one of "map", or the distribution
+over subjects of "hierarchical", which has seen all sessions. Where a subject is held out, it has the parameters that
+make the choices of the others most likely.
 """
 
 import functools
@@ -21,20 +25,21 @@ from spie.errors import unknown
 if TYPE_CHECKING:
     from spie.behaviour.fit import Fit
 
+WAYS = ("session", "subject")
 STARTS, GENERATIONS, SPREAD = 2, 25, 0.2  # one of them from the estimate of the whole
 
 
 def crossvalidate(fit: "Fit", by: str, folds: int) -> Rows:
     """A row for each model: log-likelihood of held-out choices, the best first."""
-    if by not in ("session", "subject"):
-        raise unknown("way to hold out", by, ("session", "subject"))
+    if by not in WAYS:
+        raise unknown("way to hold out", by, WAYS)
     paths, n = fit.paths, fit.choices
     if by == "session":
         for subject in paths.subjects:
             if len({trial.session for trial in paths.of(subject)}) < 2:
                 raise ValueError(
-                    f'subject {subject} has one session only: there is nothing to hold out; use by="subject", or name '
-                    "sessions in the data"
+                    f'subject {subject} has one session only: there is nothing to hold out; use by="subject" '
+                    "(--hold-out subject), or name sessions in the data"
                 )
         folds = min([folds, *(len({trial.session for trial in paths.of(s)}) for s in paths.subjects)])
         if folds < 2:
@@ -46,6 +51,7 @@ def crossvalidate(fit: "Fit", by: str, folds: int) -> Rows:
     for name, one in fit.fits.items():
         key = {"what": "heldout", "by": by, "folds": folds, "model": one.model.identity, "paths": paths.digest}
         key |= {"seed": fit.seed, "from": one.x.tolist()}
+        key |= {} if fit.method == "mle" else {"method": fit.method}
         say = None if fit.progress is None else _named(fit, f"holding out a {by}: {name}")
         make = functools.partial(_by_session if by == "session" else _by_subject, fit, one, folds, say)
         held[name] = fit.shelf.kept(key, lambda make=make: {"log_p": make()})["log_p"]  # type: ignore[misc]
@@ -105,7 +111,7 @@ def _by_session(fit: "Fit", one: ModelFit, folds: int, progress: Any) -> NDArray
     groups = [(i, f) for i in range(n) for f in range(folds)]
     trained = np.stack([(fold[i] != f) & (fold[i] >= 0) for i, f in groups])
     members = [np.array([i]) for i, _ in groups]
-    objective = Objective(one.model, paths, members, counted=trained)
+    objective = Objective(one.model, paths, members, counted=trained, prior=one.prior)
     first = np.repeat(one.x, folds, axis=0)
     found = maximise(
         objective, one.k, len(groups), starts=STARTS, seed=fit.seed, smooth=one.model.smooth, first=first,

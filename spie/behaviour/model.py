@@ -141,7 +141,7 @@ class ChoiceModel:
         """All that determines its numbers, as text; of a reward of the user's also what it does."""
         codes = [get_reward(name).function.__code__ for name in self.walker.rewards]
         code = " ".join(one.co_code.hex() + repr(one.co_consts) for one in codes)
-        return f"{self.name} {self.walker!r} {self.parameters!r} {code}"
+        return f"{self.name} {self.walker!r} {self.walker.version} {self.parameters!r} {code}"
 
     @property
     def smooth(self) -> bool:

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spie.agents.replay import Replay
+from spie.behaviour.columns import read_columns, read_file
 from spie.behaviour.mazes import graph_of_moves, possible, read_mazes
-from spie.behaviour.reading import Options, Trial, read_columns, read_file, read_table
+from spie.behaviour.reading import Options, Trial, read_table
 from spie.behaviour.rows import Rows
 from spie.errors import as_array, is_row, told
 from spie.files import csv_text, write_whole
@@ -75,6 +76,7 @@ class Paths:
         object.__setattr__(self, "maze_names", self.maze_names or tuple(maze.name for maze in self.mazes))
         for subject in order:
             self._check_subject(subject)
+        self._leave_out_trials_without_a_move()
         if self.goal is None:
             goals = {int(s) for maze in self.mazes for s in np.flatnonzero(maze.terminal[0])}
             object.__setattr__(self, "goal", goals.pop() if len(goals) == 1 else None)
@@ -107,6 +109,16 @@ class Paths:
         return trial._replace(
             states=trial.states.astype(np.int32), actions=np.where(known, trial.actions, only).astype(np.int32)
         )
+
+    def _leave_out_trials_without_a_move(self) -> None:
+        """They say nothing about choices; how many there were is in the report."""
+        changes = {subject: dict(of) for subject, of in self.changes.items()}
+        for trial in self.trials:
+            if not len(trial.actions):
+                of = changes.setdefault(trial.subject, {})
+                of["trials without a move"] = of.get("trials without a move", 0) + 1
+        object.__setattr__(self, "changes", changes)
+        object.__setattr__(self, "trials", tuple(trial for trial in self.trials if len(trial.actions)))
 
     def _check_subject(self, subject: str) -> None:
         trials = [trial for trial in self.trials if trial.subject == subject]
@@ -300,8 +312,14 @@ class Paths:
         return sum(int((self.legal(trial) > 1).sum()) for trial in self.trials if subject in (None, trial.subject))
 
     def chance(self, subject: str) -> float:
-        """Log-likelihood of a random walk over legal actions."""
-        return -float(sum(np.log(self.legal(trial)).sum() for trial in self.of(subject)))
+        """Log-likelihood of a random walk over legal actions; of the move, where the action is not known."""
+        return float(sum(np.log(self._ways(trial) / self.legal(trial)).sum() for trial in self.of(subject)))
+
+    def _ways(self, trial: Trial) -> NDArray[np.float64]:
+        """How many of the legal actions make each move, each by its chance to do so: 1 where the action is known."""
+        maze, s = self.mazes[trial.maze], trial.states[:-1]
+        leads = maze.prob[s] * (maze.next[s] == trial.states[1:, None, None]) * maze.available[s][:, :, None]
+        return np.where(trial.actions >= 0, 1.0, leads.sum(axis=(1, 2)))
 
     def report(self) -> Rows:
         """What the paths hold, a row a subject."""
@@ -331,6 +349,7 @@ class Paths:
                     "jumps or impossible moves": changed.get("jumps", 0),
                     "cut at the goal": changed.get("cut at the goal", 0),
                     "rows dropped": changed.get("rows without a place", 0),
+                    "trials without a move": changed.get("trials without a move", 0),
                 }
             )
         title = f"{counted(len(self.subjects), 'subject')} in {counted(len(self.mazes), 'maze')}"

@@ -11,13 +11,10 @@ A table has a row for every recorded moment, with these columns in any order:
 The origin is the north-west corner; x is the column, y the row, in units of `cell`.
 """
 
-import csv
 import difflib
-import io
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -25,7 +22,7 @@ from numpy.typing import NDArray
 
 from spie.behaviour.mazes import COMPASS, graph_of_moves, possible, read_mazes
 from spie.errors import is_number, told, unknown
-from spie.files import cell_text
+from spie.numbers import counted
 from spie.tasks.mdp import MDP
 
 COLUMNS = ("subject", "session", "trial", "step", "t", "state", "row", "column", "x", "y", "action", "reward", "maze")
@@ -58,6 +55,7 @@ class Options(NamedTuple):
 
 
 AS_USUAL = Options()
+MANY = 0.05  # share of jumps above which something else than a slip of the tracker is likely
 SLIP = 0.75  # how much alike two names are, of which one is likely a slip of the pen for the other
 FITS = (
     "check rows and columns, the origin (north-west, x the column), the size of a cell, and whether stays are to be "
@@ -73,49 +71,6 @@ class Reading(NamedTuple):
     trials: list[Trial]
     changes: dict[str, dict[str, int]]  # "stays", "jumps", "cut at the goal" by subject
     notes: list[str]
-
-
-def read_text(text: str, name: str) -> dict[str, list[str]]:
-    """The columns of a CSV or TSV file."""
-    header = text.lstrip("\ufeff").partition("\n")[0]
-    delimiter = max("\t;,", key=header.count)
-    try:
-        rows = [row for row in csv.reader(io.StringIO(text.lstrip("\ufeff")), delimiter=delimiter) if any(row)]
-    except csv.Error as error:
-        raise ValueError(f"{name} is no CSV file: {error}") from None
-    if len(rows) < 2:
-        raise ValueError(f"{name} holds no rows; it needs a header, such as subject,step,state, and a row per step")
-    names = [cell.strip().lower() for cell in rows[0]]
-    for number, row in enumerate(rows, start=1):
-        if len(row) != len(names):
-            raise ValueError(f"{name}: row {number} has {len(row)} columns, the header has {len(names)}")
-    return {column: [cell_text(row[i].strip()) for row in rows[1:]] for i, column in enumerate(names)}
-
-
-def column_values(name: str, values: Any) -> list[Any]:
-    """The values of a column, one after the other."""
-    try:
-        array = np.asarray(values)
-    except ValueError:  # rows of different lengths
-        array = np.array(None)
-    if array.ndim != 1:
-        raise ValueError(f"column {told(name)} must hold a value for each row, not {told(values)}")
-    found: list[Any] = array.tolist()
-    return found
-
-
-def read_columns(table: Any) -> dict[str, list[Any]]:
-    """The columns of a mapping, or of a data frame of pandas or polars."""
-    try:
-        names = list(table) if isinstance(table, Mapping) else list(table.columns)
-    except AttributeError:
-        what = f"a data frame, or a mapping from columns to values, not {told(table)}"
-        raise ValueError(f"a table must be {what}") from None
-    columns = {str(name).strip().lower(): column_values(str(name), table[name]) for name in names}
-    lengths = {name: len(values) for name, values in columns.items()}
-    if len(set(lengths.values())) > 1:
-        raise ValueError(f"columns differ in length: {', '.join(f'{name} {n}' for name, n in lengths.items())}")
-    return columns
 
 
 def read_table(columns: dict[str, list[Any]], maze: Any = None, options: Options = AS_USUAL) -> Reading:
@@ -151,7 +106,8 @@ def read_table(columns: dict[str, list[Any]], maze: Any = None, options: Options
     for key, rows in groups.items():
         raw = _raw_trial(columns, key, rows, labels[key], mazes)
         trials += _tidy(raw, list(mazes.values())[raw.maze], options, changes)
-    _check_fit(trials, list(mazes.values()), options)
+    _check_fit(trials, list(mazes.values()))
+    notes += _unused_rewards(columns, groups) + _many_jumps(trials, changes)
     return Reading(mazes, trials, changes, notes)
 
 
@@ -276,8 +232,8 @@ def _check_places(labels: Mapping[Any, Sequence[str]], mazes: Mapping[str, MDP])
     """A maze that has not even the places of the data is another maze; say so rather than naming one place."""
     first = next(iter(mazes.values()))
     free = {label for mdp in mazes.values() for label in mdp.labels} | {str(s) for s in range(first.n_states)}
-    places = [label.replace(" ", "") for found in labels.values() for label in found]
-    wrong = sum(label not in free for label in places)
+    places = [label for found in labels.values() for label in found]
+    wrong = sum(not free & {label, label.replace(" ", "")} for label in places)
     if wrong > max(3, len(places) / 4):
         raise ValueError(
             f"the maze does not fit the data: {wrong:,} of {len(places):,} places are no state of {first.name}; {FITS}"
@@ -297,7 +253,7 @@ def _raw_trial(
     index = {label: s for s, label in enumerate(mdp.labels)}
     states = np.zeros(len(rows), np.int32)
     for step, label in enumerate(labels):
-        s = index.get(label.replace(" ", ""), -1)
+        s = index.get(label, index.get(label.replace(" ", ""), -1))
         if s < 0 and label.isdecimal() and int(label) < mdp.n_states:
             s = int(label)
         if s < 0:
@@ -314,9 +270,22 @@ def _raw_trial(
         actions[:] = [_action(columns["action"][i], i, mdp) for i in rows[:-1]]
     rewards = None
     if "reward" in columns:
-        paid = [columns["reward"][i] for i in rows[:-1]]
-        rewards = np.array([0.0 if _is_empty(r) else _number(r, "reward", i) for i, r in enumerate(paid)])
+        rewards = np.array([_reward(columns, i) for i in rows[:-1]])
     return Trial(*key, maze, states, actions, rewards)
+
+
+def _reward(columns: Mapping[str, list[Any]], row: int) -> float:
+    """What the move that leaves a row paid; nothing is 0."""
+    return 0.0 if _is_empty(columns["reward"][row]) else _number(columns["reward"][row], "reward", row)
+
+
+def _unused_rewards(columns: Mapping[str, list[Any]], groups: Mapping[Any, Sequence[int]]) -> list[str]:
+    """A line where trials end with a reward: whoever notes a reward on arrival has all of them a row too late."""
+    n = sum(_reward(columns, rows[-1]) != 0 for rows in groups.values()) if "reward" in columns else 0
+    if n == 0:
+        return []
+    where = f"The reward in the last row of {counted(n, 'trial')} is not used"
+    return [f"{where}: a row has what the move that leaves it paid, so a reward on arrival belongs to the row before."]
 
 
 def _maze_of(
@@ -360,7 +329,9 @@ def _tidy(trial: Trial, mdp: MDP, options: Options, changes: dict[str, dict[str,
         moves = np.flatnonzero(np.diff(states))
         _count(changes, trial.subject, "stays", len(actions) - len(moves))
         states = states[np.append(moves, len(states) - 1)]
-        actions, rewards = actions[moves], None if rewards is None else rewards[moves]
+        actions = actions[moves]
+        if rewards is not None and len(moves):  # what is paid during a stay counts for the move that led there
+            rewards = np.add.reduceat(rewards, moves)
     ends = np.flatnonzero(mdp.terminal[0][states[1:]])
     if len(ends) and ends[0] + 1 < len(actions):
         _count(changes, trial.subject, "cut at the goal")
@@ -377,7 +348,16 @@ def _tidy(trial: Trial, mdp: MDP, options: Options, changes: dict[str, dict[str,
     return [part for part in parts if len(part.actions)] or parts[:1]
 
 
-def _check_fit(trials: Sequence[Trial], mazes: Sequence[MDP], options: Options) -> None:
+def _many_jumps(trials: Sequence[Trial], changes: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """A line where trials were cut more often than a tracker slips."""
+    jumps = sum(of.get("jumps", 0) for of in changes.values())
+    total = jumps + sum(len(trial.actions) for trial in trials)
+    if jumps <= max(3, MANY * total):
+        return []
+    return [f"{jumps:,} of {total:,} moves are impossible in the maze, and trials are cut there; {FITS}."]
+
+
+def _check_fit(trials: Sequence[Trial], mazes: Sequence[MDP]) -> None:
     """A maze in which half of the moves are impossible is another maze; say so rather than naming one move."""
     wrong = total = 0
     for trial in trials:
@@ -411,16 +391,3 @@ def _number(value: Any, name: str, row: int) -> float:
 def _word(value: Any) -> str:
     """A name as text; 3.0 is 3."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
-
-
-def read_file(path: str | Path) -> dict[str, list[str]]:
-    """The columns of a file."""
-    path = Path(path)
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder; give a CSV or TSV file")
-    try:
-        return read_text(path.read_text(encoding="utf-8-sig"), str(path))
-    except FileNotFoundError:
-        raise ValueError(f"no file {told(str(path))}") from None
-    except UnicodeDecodeError:
-        raise ValueError(f"{path} is not a text file; give a CSV or TSV file in UTF-8") from None

@@ -194,7 +194,7 @@ def confusion(fit: "Fit", n: int, models: Sequence[str] | None, starts: int, dra
         one = fit[true]
         values = one.values(rng.uniform(0, 1, (n, one.k))) if drawn else one.values()[rows]
         made = simulated(one.model, values, fit.paths, rows, 2_000_000 + 1000 * i + fit.seed)
-        size = np.log([made.choices(subject) for subject in made.subjects])
+        size = np.log([max(1, made.choices(subject)) for subject in made.subjects])  # one may meet the goal at once
         bic = []
         for j, candidate in enumerate(names):
             if fit.progress is not None:

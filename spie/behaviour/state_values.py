@@ -46,6 +46,7 @@ LANE = np.dtype(
 class StateValues:
     """Settings of a walker that knows the value of places."""
 
+    version: ClassVar[int] = 1
     policy: ClassVar[str] = "softmax"
     rewards: ClassVar[tuple[str, ...]] = ()  # it evaluates none
     # v = (I - gamma T)^-1 w; gamma^d, d the shortest known way to the goal; or minus the distance as the crow flies

@@ -13,6 +13,7 @@ class Walker(Protocol):
     """A frozen dataclass of settings: `spie.Sarsa`, or the `StateValues` of walkers that know the value of places."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
+    version: ClassVar[int]  # raised when the same settings give other numbers
 
     @property
     def policy(self) -> str:

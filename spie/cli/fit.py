@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spie.cli.terminal import Who, app, duration, show
+from spie.errors import unknown
 from spie.numbers import counted
 
 if TYPE_CHECKING:
@@ -43,17 +44,22 @@ def fit(
     jumps: Annotated[str | None, typer.Option(help="cut a trial at an impossible move, or refuse it.")] = None,
     missing: Annotated[str, typer.Option(help="drop or refuse rows without a place.")] = "refuse",
     cell: Annotated[float, typer.Option(help="Side of a cell, in the unit of x and y.")] = 1.0,
+    hold_out: Annotated[str, typer.Option(help="session or subject: what is held out at a time.")] = "session",
     check: Annotated[bool, typer.Option(help="Also study recovery and confusion, which takes longer.")] = False,
     choices: Annotated[bool, typer.Option(help="Also write the log-probability of every choice.")] = False,
 ) -> None:
     """Fit behavioural models to recorded paths, compare them, and write tables and a page. Stopped, it goes on."""
     from spie.behaviour.fit import fit as fit_models
+    from spie.behaviour.heldout import WAYS
     from spie.behaviour.model import find_model, shipped_models
 
+    if hold_out not in WAYS:
+        raise unknown("way to hold out", hold_out, WAYS)
     if out.exists() and not out.is_dir():
         raise ValueError(f"--out {out} is a file; name a folder")
     read = _read(paths, maze, who, {"stays": stays, "jumps": jumps, "missing": missing, "cell": cell})
-    names = models.split(",") if models else shipped_models(read)[0]
+    chosen = [name.strip() for name in models.split(",") if name.strip()] if models is not None else None
+    names = shipped_models(read)[0] if chosen is None else chosen
     for name in names:
         find_model(name)
     steps = sum(len(trial.actions) for trial in read.trials)
@@ -67,12 +73,10 @@ def fit(
     parts = out / "parts"
     if parts.is_dir() and any(parts.iterdir()):
         print(f"what is finished in {parts} is not done again")
-    out.mkdir(parents=True, exist_ok=True)
     progress = _progress()
-    chosen: Any = models.split(",") if models else None
     how: Any = method
     found = fit_models(read, chosen, how, starts=starts, seed=seed, folder=parts, progress=progress)
-    _write(found, out, check, choices)
+    _write(found, out, hold_out, check, choices)
 
 
 def _seconds(subjects: int, steps: int, models: int, starts: int, check: bool) -> float:
@@ -126,17 +130,18 @@ def _progress() -> "Progress":
     return say
 
 
-def _write(found: Any, out: Path, check: bool, choices: bool) -> None:
+def _write(found: Any, out: Path, hold_out: str, check: bool, choices: bool) -> None:
     """All tables, then the page."""
     from spie.page import behaviour  # matplotlib: seconds
 
+    out.mkdir(parents=True, exist_ok=True)
     found.rows().to_csv(out / "fits.csv")
     compared = found.compare()
     compared.to_csv(out / "comparison.csv")
     show(compared)
     parts: dict[str, Any] = {"predictive": found.simulate()}
     try:
-        parts["heldout"] = found.crossvalidate()
+        parts["heldout"] = found.crossvalidate(hold_out)
         parts["heldout"].to_csv(out / "heldout.csv")
         show(parts["heldout"])
     except ValueError as error:

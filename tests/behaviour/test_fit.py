@@ -5,10 +5,13 @@ import pytest
 from test_models import recorded
 
 import spie
+from spie.behaviour.fit import _paid_otherwise
 from spie.behaviour.heldout import error_of_ratio, fold_of_steps
+from spie.behaviour.reading import Trial
 from spie.behaviour.recovery import information, simulated
 from spie.behaviour.rows import Rows
 from spie.behaviour.shelf import Shelf
+from spie.behaviour.state_values import StateValues
 from spie.page.behaviour import _held_out, scatter
 from spie.page.plots.curves import curve_panel
 
@@ -64,7 +67,8 @@ def test_estimates_at_a_bound_are_flagged(walks):
 def test_a_group_draws_estimates_together(walks, fit):
     group = spie.fit(walks, "bee-line", "hierarchical", starts=3)["bee-line"]
     alone = fit["bee-line"]
-    assert group.group is not None
+    assert group.prior is not None
+    assert alone.prior is None
     assert (group.x.std(axis=0) <= alone.x.std(axis=0) + 1e-6).all()
     assert (group.log_p <= alone.log_p + 1e-6).all()
     assert (spie.fit(walks, "bee-line", "map", starts=3)["bee-line"].log_p <= alone.log_p + 1e-6).all()
@@ -79,6 +83,31 @@ def test_held_out_likelihood_prefers_the_model_that_was_simulated(fit):
         for row in table:
             assert row["above_chance"] == pytest.approx((row["held_out"] - chance) / fit.choices.sum())
         assert table[0]["held_out"] <= fit["bee-line"].log_p.sum() + 1e-6  # what was not fitted is not fitted better
+
+
+@pytest.mark.slow
+def test_held_out_parameters_are_fitted_with_the_prior_of_the_fit(walks, monkeypatch):
+    monkeypatch.setattr("spie.behaviour.estimates.WIDE", 1e-3)  # which leaves the data no say
+    found = spie.fit(walks, "bee-line", "map", starts=2)
+    middle = {parameter.name: parameter.value(0.5) for parameter in found["bee-line"].model.parameters}
+    expected = spie.loglikelihood("bee-line", walks, **middle).sum()
+    assert found.crossvalidate()[0]["held_out"] == pytest.approx(expected, rel=1e-3)
+    assert abs(spie.fit(walks, "bee-line", starts=2).crossvalidate()[0]["held_out"] - expected) > 1
+
+
+def test_other_numbers_of_a_walker_are_another_part(monkeypatch):
+    before = spie.model("planner").identity
+    monkeypatch.setattr(StateValues, "version", 2)
+    assert spie.model("planner").identity != before
+
+
+def test_a_recording_that_pays_otherwise_than_the_maze_is_spoken_of():
+    maze = spie.grid("S.G", task="goal", bumps=False)
+    trial = Trial("a", "1", "1", 0, np.array([0, 1, 2], np.int32), np.array([-1, -1], np.int32), np.array([0.0, 1.0]))
+    paid = maze.reward[0, 1, 1, 0]
+    for rewards, otherwise in (([maze.reward[0, 0, 1, 0], paid], False), ([0.0, paid + 1], True)):
+        paths = spie.Paths((maze,), (trial._replace(rewards=np.array(rewards)),))
+        assert _paid_otherwise(paths) == otherwise
 
 
 def test_the_standard_error_of_a_difference_per_choice():
@@ -199,6 +228,10 @@ BAD = {
     "no such method": (lambda paths: spie.fit(paths, method="guess"), 'no method "guess"'),
     "no starts": (lambda paths: spie.fit(paths, "random", starts=0), "starts must be a whole number of at least 1"),
     "no models": (lambda paths: spie.fit(paths, []), "no model is given"),
+    "no choice": (
+        lambda paths: spie.fit(spie.Paths.from_states({"a": [0, 1, 2], "b": [[0, 1], [2, 1]]}, "S.."), "random"),
+        "subject b had no choice: every move was forced; leave the subject out",
+    ),
     "no goal": (lambda paths: spie.fit(spie.Paths.from_states([0, 1, 2, 1]), "sr-agent"), "it needs a goal"),
 }
 

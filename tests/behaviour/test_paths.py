@@ -100,6 +100,47 @@ def test_forced_moves_are_not_choices_and_chance_is_over_legal_actions():
     assert back.report()[0]["forced moves"] == 1
 
 
+def test_chance_is_that_of_the_move_where_the_action_is_not_known():
+    corner = spie.grid("S.G", task="goal", bumps=True)  # up, down and left all stay in the west
+    assert spie.Paths.from_states([0, 0, 1], corner).chance("1") == pytest.approx(np.log(3 / 4 / 4))
+    known = spie.Paths.from_states([[0, 0, 1]], corner, actions=[[0, 1]])
+    assert known.chance("1") == pytest.approx(np.log(1 / 4 / 4))
+    swim = spie.riverswim()  # left for sure with one action, and with a chance of .1 with the other
+    assert spie.Paths.from_states([2, 1], swim).chance("1") == pytest.approx(np.log((1 + 0.1) / 2))
+
+
+def test_a_trial_without_a_move_is_left_out_and_counted():
+    rows = {"trial": [1, 1, 2, 3, 3], "state": [0, 1, 5, 1, 2]}
+    for paths in (spie.Paths.from_table(rows, MAP), spie.Paths.from_states([[0, 1], [5], [1, 2]], MAP)):
+        assert [trial.states.tolist() for trial in paths.trials] == [[0, 1], [1, 2]]
+        assert paths.report()[0]["trials without a move"] == 1
+        assert paths.only(["1"]).report()[0]["trials without a move"] == 1  # and not once more
+        assert paths.replay.n_subjects == 1
+
+
+def test_what_is_paid_during_a_stay_counts_for_the_move_that_led_there():
+    paid = {"state": [0, 0, 1, 1, 1, 2, 5], "reward": [9, 0, 0, 2, 3, 0.5, 0]}
+    paths = spie.Paths.from_table(paid, MAP, stays="drop")
+    assert paths.trials[0].states.tolist() == [0, 1, 2, 5]
+    assert paths.trials[0].rewards.tolist() == [0 + 0 + 2, 3, 0.5]  # before the first move it is nobody's
+    assert not any("last row" in note for note in paths.notes)
+    late = spie.Paths.from_table({"state": [0, 1, 2], "reward": [0, 0, 1]}, MAP)
+    assert "The reward in the last row of 1 trial is not used" in late.notes[0]
+
+
+def test_places_may_have_names_of_several_words():
+    walk = ["left arm", "centre", "right arm", "centre"]
+    paths = spie.Paths.from_table({"state": walk})
+    assert [paths.mazes[0].labels[s] for s in paths.trials[0].states] == walk
+    assert spie.Paths.from_table({"state": ["0, 0", "0,1"]}, MAP).trials[0].states.tolist() == [0, 1]
+
+
+def test_many_jumps_are_spoken_of():
+    x = np.array([0, 1, 2, 4, 0, 2, 4, 0, 1, 0]) + 0.5
+    paths = spie.Paths.from_positions(x, np.full(10, 0.5), maze=MAP)
+    assert paths.notes[0].startswith("5 of 9 moves are impossible in the maze, and trials are cut there; check rows")
+
+
 def test_without_a_maze_the_graph_is_that_of_the_moves():
     paths = spie.Paths.from_table({"state": ["den", "fork", "left", "fork", "right"]})
     (maze,) = paths.mazes

@@ -17,7 +17,7 @@ def write(folder, rows=ROWS, header="subject,session,step,state"):
 def test_fit_writes_its_tables_and_a_page_and_goes_on_where_it_was(spie, tmp_path):
     names = {"a": "<script>alert(1)</script>", "b": "=1+1"}
     write(tmp_path, [(names[who], *rest) for who, *rest in ROWS])
-    models = "turn-back,turn-back+stickiness"  # which share kernels
+    models = "turn-back, turn-back+stickiness"  # which share kernels
     words = ("fit", "paths.csv", "--maze", "maze.txt", "--models", models, "--starts", "2", "--choices")
     code, out, err = spie(*words)
     assert code == 0, err
@@ -48,6 +48,8 @@ def test_fit_writes_its_tables_and_a_page_and_goes_on_where_it_was(spie, tmp_pat
         (ROWS, ("none.csv",), "no file none.csv"),
         (ROWS, ("paths.csv", "--maze", "nowhere.txt"), "no map or file"),
         (ROWS, ("paths.csv", "--maze", "maze.txt", "--models", "srr"), 'no behavioural model "srr"'),
+        (ROWS, ("paths.csv", "--maze", "maze.txt", "--models", ","), "no model is given"),
+        (ROWS, ("paths.csv", "--maze", "maze.txt", "--hold-out", "step"), 'no way to hold out "step"'),
         (ROWS, ("paths.csv", "--maze", "maze.txt", "--who", "a,c"), "no subject c; there are: a, b"),
         (ROWS, ("paths.csv", "--maze", "a=maze.txt", "--maze", "maze.txt"), "several mazes need names"),
         (
@@ -64,6 +66,7 @@ def test_a_users_mistake_is_one_line(spie, tmp_path, rows, words, line):
     assert code == 2
     assert line in err
     assert len(err.splitlines()) == 1
+    assert not (tmp_path / "fit").exists()
 
 
 def test_data_lists_what_there_is_with_licence_and_source(spie, monkeypatch):
