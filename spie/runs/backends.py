@@ -1,7 +1,9 @@
 """Where runs execute: what is stored already is not run again, the rest goes to a backend and into the store."""
 
 import contextlib
+import dataclasses
 import functools
+import json
 import math
 import os
 import secrets
@@ -16,6 +18,7 @@ from typing import Any, TypeAlias
 from spie.agents.base import Session
 from spie.engine.lanes import check_memory, machine_memory
 from spie.errors import is_among, unknown
+from spie.files import write_whole
 from spie.runs.ahead import CompiledAhead
 from spie.runs.mirror import KeptFolders, Mirror
 from spie.runs.processes import in_processes, portable
@@ -30,6 +33,7 @@ GRACE, GRACE_WITH_CHECKPOINT = 1.0, 60.0  # seconds for a worker that was told t
 # address of the node alone does not, for Ray replaces 127.0.0.1 by one that others can reach.
 LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 LOOK = 1.0  # seconds between two looks at how far the workers are
+NOTED = 5.0  # seconds between two notes of how long a run has taken, at least
 
 Progress: TypeAlias = Callable[[Run, float], None]  # told of a run how much is done, 0 to 1
 Timed: TypeAlias = tuple[Result, float, float]  # a result, the seconds that it took, and those of processors
@@ -124,14 +128,46 @@ def _check_room(runs: Sequence[Run], store: Store, on: str) -> None:
 
 def _timed(run: Run, session: Session) -> Outcome:
     """A result, or what the run raised; what is wrong with the machine, such as its disk, is raised for all runs."""
-    began, cpu = time.perf_counter(), time.process_time()
+    clock = _Clock(session.folder if run.settings.resumable else None)
+
+    def report(share: float) -> None:
+        clock.note_now_and_then()
+        if session.progress is not None:
+            session.progress(share)
+
     try:
-        return run.execute(session), time.perf_counter() - began, time.process_time() - cpu
+        return run.execute(dataclasses.replace(session, progress=report)), *clock.read()
     except OSError:
         raise
     except Exception as error:
         told = complaint(error)  # here, because its place in the user's file does not go from process to process
         return ValueError(told) if told else portable(error)
+
+
+class _Clock:
+    """How long a run has taken, and processors for it, in all the processes that worked on it.
+
+    What earlier ones took stands in a file beside the checkpoints, whose name begins with a dot: it is of no run that
+    begins there. It counts what was lost with a process, too; the last seconds before a kill may be missing.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._file = None if folder is None else folder / ".worked"
+        self._began, self._cpu, self._noted = time.perf_counter(), time.process_time(), time.monotonic()
+        self._before = (0.0, 0.0)
+        with contextlib.suppress(OSError, ValueError, TypeError):  # without a file, or with half of one, from now on
+            if self._file is not None:
+                seconds, cpu_seconds = map(float, json.loads(self._file.read_text()))
+                self._before = (seconds, cpu_seconds)
+
+    def read(self) -> tuple[float, float]:
+        seconds, cpu_seconds = time.perf_counter() - self._began, time.process_time() - self._cpu
+        return self._before[0] + seconds, self._before[1] + cpu_seconds
+
+    def note_now_and_then(self) -> None:
+        if self._file is not None and time.monotonic() - self._noted >= NOTED and self._file.parent.is_dir():
+            write_whole(self._file, json.dumps(self.read()))
+            self._noted = time.monotonic()
 
 
 # In this process, on threads

@@ -7,6 +7,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -15,7 +16,7 @@ import pytest
 import spie
 from spie.agents.base import Agent, Keep
 from spie.rewards import get_reward
-from spie.runs import user_code
+from spie.runs import backends, user_code
 from spie.runs.backends import execute
 from spie.runs.run import Run, arrays_of, load, save
 from spie.runs.store import Store
@@ -427,3 +428,30 @@ def within_a_minute(holds):
             return True
         time.sleep(0.1)
     return False
+
+
+def test_the_time_of_a_run_that_was_killed_and_went_on_is_that_of_all_its_processes(tmp_path, monkeypatch):
+    monkeypatch.setattr(backends, "NOTED", 0.0)
+    folder = tmp_path / "run"
+
+    class Work(SimpleNamespace):
+        settings = SimpleNamespace(resumable=True)
+
+        def execute(self, session):
+            folder.mkdir(exist_ok=True)
+            began = time.process_time()
+            while time.process_time() - began < 0.05:
+                pass
+            session.progress(0.5)
+            if self.killed:
+                raise KeyboardInterrupt
+            return "result"
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            backends._timed(Work(killed=True), spie.Session(folder=folder))
+    result, seconds, cpu_seconds = backends._timed(Work(killed=False), spie.Session(folder=folder))
+    assert result == "result"
+    assert min(seconds, cpu_seconds) >= 0.15
+    (folder / ".worked").write_text("[100.0")  # half of it: as if nobody had worked on it before
+    assert backends._timed(Work(killed=False), spie.Session(folder=folder))[2] < 100
