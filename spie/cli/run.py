@@ -74,8 +74,8 @@ def run(
     console, cells = Console(stderr=True), []
     with Store(results) as store:
         for e in chosen:
-            if ship and (taken := shipped.take_up(e, seeds or e.seeds, store)):
-                console.print(f"[bold]{e.key}[/]: {taken} runs taken from {shipped.path_of(e.key)}", highlight=False)
+            for file, taken in (shipped.take_up(e, seeds or e.seeds, store) if ship else {}).items():
+                console.print(f"[bold]{e.key}[/]: {taken} runs taken from {file}", highlight=False)
             after = functools.partial(_ship, e) if ship and e.grows else None
             cells += _run(e, seeds or e.seeds, store, on, address, as_json, after, only)
             if ship:

@@ -5,26 +5,30 @@ and gives parts of a section: `Table`, `Text` and `CurvePanels`, numbers and cur
 
     register_experiment(Experiment("tuned", "...", section, runs, seeds=1000, ships=section))
 
-    spie run tuned --ship     # runs what is missing, then writes spie/results/tuned.json
+    spie run tuned --ship     # runs what is missing, then writes spie/results/tuned.json.gz
     spie run tuned --check    # runs a random tenth of it again: the same bits, or at least within the intervals?
 
 Where an experiment says `grows=True`, its runs take hours, and the file need not have all of them. With --ship it is
 written with what is stored, at once and after every run; it has all that these runs left, so on another machine, whose
-store lacks them, `spie run NAME --ship` takes them from the file, runs others and adds those. The page says which runs
-are missing. Where a run has a block of seeds (`in_blocks`), more seeds are more runs: --seeds 2 adds to a file of one.
+store lacks them, `spie run NAME --ship` takes them from the file, runs others and adds those; what a run left that is
+in the file of another experiment stays there and is taken from there. The page says which runs are missing. Where a
+run has a block of seeds (`in_blocks`), more seeds are more runs: --seeds 2 adds to a file of one.
 
-With a budget in frames, `spie run table2 --frames 1000000 --ship` writes a file of its own, `table2@1000000.json`. The
+With a budget in frames, `spie run table2 --frames 1000000 --ship` writes a file of its own, table2@1000000.json.gz. The
 page shows a file, marked with the day and the commit, beside what the user ran, and the verdicts on the experiment's
 claims count where the user has none. All files together stay below `MOST_BYTES`.
 
-A file holds its format, the experiment, seeds, settings and a digest of every run, the packages, processors and hours
-that made them, and the SHA-256 of all that. One that does not fit its hash is refused. Where an agent has a newer
-version, or the experiment other runs, the file is shown as not run again since, and counts in no verdict.
+A file is JSON, compressed (`zcat` shows it). It holds its format, the experiment, seeds, settings and a digest of every
+run, the packages, processors and hours that made them, and the SHA-256 of all that. One that does not fit its hash is
+refused. Where an agent has a newer version, or the experiment other runs, the file is shown as not run again since, and
+counts in no verdict.
 """
 
+import contextlib
 import dataclasses
+import gzip
 import json
-import math
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,18 +45,19 @@ from spie.files import content_hash, json_hash, write_whole
 from spie.paper.claims import NO_FIGURE, Claim, Judgement, judge
 from spie.paper.contenders import label_of
 from spie.paper.experiment import Experiment
-from spie.paper.packed import pack, unpack
+from spie.paper.packed import decode, encode, pack, plain, unpack
 from spie.paper.registry import claims as all_claims
 from spie.paper.registry import experiment_of
 from spie.paper.results import Results
 from spie.paper.rules import NOT_RUN, RULES
-from spie.paper.sections import Curve, CurvePanels, Look, Panel, Row, SectionPart, Span, Table, Text
+from spie.paper.sections import CurvePanels, SectionPart, Table, Text
 from spie.runs.run import Run, arrays_of, load, save
 from spie.runs.store import Store
 from spie.trace import Result, Scores
 
 FORMAT = 3  # raised when a file says what an older spie would misread
 FOLDER = Path(__file__).parents[1] / "results"
+SUFFIX = ".json.gz"
 MOST_BYTES = 2_000_000  # of all files
 NAMED = 10  # missing runs are named up to this number, and counted above it
 SAME, WITHIN, DIFFERS = "the same bits", "within the intervals", "differs"
@@ -60,67 +65,6 @@ OTHERWISE = "other bits, and measured otherwise since, so no intervals to compar
 LATER = (
     "reward_curve",
 )  # what traces did not have when some files were made that do not say what their digests are of
-
-
-# Parts of a section as plain values, and back
-
-
-def encode(part: SectionPart) -> dict[str, Any]:
-    """A part as JSON has it."""
-    if isinstance(part, Table):
-        rows = [[row.kind, *map(_plain, row.values)] for row in part.rows]
-        return {"table": part.caption, "columns": list(part.columns), "rows": rows, "texts": part.texts}
-    if isinstance(part, Text):
-        return {"text": part.title, "lines": list(part.lines)}
-    if isinstance(part, CurvePanels):
-        panels = [
-            panel._asdict()
-            | {"horizontal": {name: float(y) for name, y in panel.horizontal.items()}}
-            | {"vertical": [float(x) for x in panel.vertical]}
-            | {"curves": {name: [_rounded(column) for column in curve[:4]] for name, curve in panel.curves.items()}}
-            | {"looks": {name: list(curve.look) for name, curve in panel.curves.items() if curve.look is not None}}
-            for panel in part.panels
-        ]
-        return {"panels": panels, "caption": part.caption}
-    raise TypeError(f"a {type(part).__name__} does not ship; give tables, texts and curves")
-
-
-def decode(values: Mapping[str, Any]) -> Table | Text | CurvePanels:
-    """The part that `encode` was given."""
-    if "table" in values:
-        rows = [Row([_value(value) for value in row], kind) for kind, *row in values["rows"]]
-        return Table(values["table"], values["columns"], rows, values["texts"])
-    if "text" in values:
-        return Text(values["text"], values["lines"])
-    panels = []
-    for panel in values["panels"]:
-        looks = {name: Look(*look) for name, look in panel.get("looks", {}).items()}  # none in files of format 2
-        curves = {}
-        for name, columns in panel["curves"].items():
-            x, mean, low, high = (np.array(column, np.float64) for column in columns)
-            curves[name] = Curve(x, mean, low, high, looks.get(name))
-        known = {name: value for name, value in panel.items() if name != "looks"}
-        panels.append(Panel(**known | {"curves": curves}))
-    return CurvePanels(values["caption"], panels)
-
-
-def _plain(value: Any) -> Any:
-    """A cell of a table: text, a number, None for no number."""
-    if isinstance(value, Span):
-        return {"span": value.text, "columns": value.columns}
-    value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(value)
-    return value
-
-
-def _value(value: Any) -> Any:
-    return Span(value["span"], value["columns"]) if isinstance(value, dict) else value
-
-
-def _rounded(values: Any) -> list[float | None]:
-    """A curve with six digits that count; None where it has no number."""
-    return [float(f"{x:.6g}") if math.isfinite(x) else None for x in np.asarray(values, np.float64)]
 
 
 # A file
@@ -231,17 +175,23 @@ class DamagedError(ValueError):
 
 
 def path_of(key: str) -> Path:
-    return FOLDER / f"{key}.json"
+    return FOLDER / f"{key}{SUFFIX}"
+
+
+def written(content: Mapping[str, Any]) -> bytes:
+    """The bytes of a file, the same whenever it is written."""
+    file = {"sha256": json_hash(content), "content": content}
+    return gzip.compress(json.dumps(file, sort_keys=True, separators=(",", ":")).encode() + b"\n", mtime=0)
 
 
 def read(path: Path) -> Shipped:
     """A file of ours; ValueError where it is damaged, of a newer format, or of an experiment that nobody knows."""
     refused = f"{path} is refused: "
     try:
-        file = json.loads(path.read_bytes())
+        file = json.loads(gzip.decompress(path.read_bytes()))
         content, claimed = file["content"], file["sha256"]
         format_ = content["format"]
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, RecursionError, gzip.BadGzipFile, EOFError, zlib.error):
         again = "it is no results file; install spie again, or make it again with --ship"
         raise DamagedError(refused + again) from None
     if json_hash(content) != claimed:
@@ -264,7 +214,7 @@ def find(key: str) -> Shipped | None:
 def available() -> tuple[dict[str, Shipped], list[str]]:
     """All that ships, by the key of the experiment, and a line for each file that is refused."""
     found, problems = {}, []
-    for path in sorted(FOLDER.glob("*.json")):
+    for path in sorted(FOLDER.glob(f"*{SUFFIX}")):
         try:
             shipped = read(path)
             found[shipped.experiment.key] = shipped
@@ -284,14 +234,14 @@ def ship(experiment: Experiment, results: Results) -> Path:
     if not (stored if experiment.grows else results.finished(experiment.key)):
         raise ValueError(f"{experiment.key} is not finished; run it first, without --ship")
     content = summary(experiment, results, experiment.ships(experiment, results))
-    text = json.dumps({"sha256": json_hash(content), "content": content}, sort_keys=True, separators=(",", ":")) + "\n"
+    data = written(content)
     path = path_of(experiment.key)
-    others = sum(other.stat().st_size for other in FOLDER.glob("*.json") if other != path)
-    if others + len(text) > MOST_BYTES:
+    others = sum(other.stat().st_size for other in FOLDER.glob(f"*{SUFFIX}") if other != path)
+    if others + len(data) > MOST_BYTES:
         most = f"{MOST_BYTES:,} bytes, and the other files have {others:,}"
-        raise ValueError(f"{path.name} would have {len(text):,} bytes; all files may have {most}: ship less")
+        raise ValueError(f"{path.name} would have {len(data):,} bytes; all files may have {most}: ship less")
     FOLDER.mkdir(exist_ok=True)
-    write_whole(path, text)
+    write_whole(path, data)
     return path
 
 
@@ -304,6 +254,8 @@ def summary(experiment: Experiment, results: Results, parts: Sequence[SectionPar
     # Where processors were not measured, the time that passed is the least that they took.
     seconds = sum(info["cpu_seconds"] or info["seconds"] for info in infos)
     judgements = judge(results, experiment.claims, all_claims())
+    elsewhere = {run_id for key, file in available()[0].items() if key != experiment.key for run_id in _left(file)}
+    entries = [_entry(experiment, run, load(results.store, run)) for run in runs]
     return {
         "format": FORMAT,
         "experiment": experiment.key,
@@ -316,7 +268,7 @@ def summary(experiment: Experiment, results: Results, parts: Sequence[SectionPar
         "packages": [dict(one) for one in sorted({tuple(sorted(one.items())) for one in versions})],
         "agents": agent_versions(runs),
         "cpu_hours": round(seconds / 3600, 4),
-        "runs": [_entry(experiment, run, load(results.store, run)) | _kept(experiment, run, results) for run in runs],
+        "runs": [e | _kept(experiment, run, results, elsewhere) for e, run in zip(entries, runs, strict=True)],
         "missing": [[run.env, label_of(run)] for run in planned if run.id not in results.store],
         "claims": {
             j.claim.id: {"figure": j.figure, "verdict": j.verdict, "reason": j.reason, "claim": _said(j.claim)}
@@ -335,40 +287,44 @@ def _entry(experiment: Experiment, run: Run, result: Result) -> dict[str, Any]:
     return what | names | measured(experiment, run, result)
 
 
-def _kept(experiment: Experiment, run: Run, results: Results) -> dict[str, Any]:
+def _kept(experiment: Experiment, run: Run, results: Results, elsewhere: set[str]) -> dict[str, Any]:
     """Where the file grows, all that a run left and how it was made: another machine can take it from there."""
-    if not experiment.grows:
+    if not experiment.grows or run.id in elsewhere:
         return {}
     info = results.store.info(run.id)
     made = {name: info[name] for name in ("versions", "seconds", "cpu_seconds", "stored")}
     return {"made": made, "left": pack(load(results.store, run))}
 
 
-def take_up(experiment: Experiment, seeds: int, store: Store) -> int:
-    """Put into the store the runs of today's plan that the file has and the store has not; returns how many.
+def _left(file: Shipped) -> dict[str, Mapping[str, Any]]:
+    """The runs of a file, by id, that can be taken from it."""
+    return {entry["id"]: entry for entry in file.content["runs"] if "left" in entry}
 
-    So the next `ship` adds to them. A file that is damaged, or that says nothing about today's agents, has none.
+
+def take_up(experiment: Experiment, seeds: int, store: Store) -> dict[Path, int]:
+    """Put into the store the runs of today's plan that files have and the store has not; how many of which file.
+
+    So the next `ship` adds to them. A run of today's plan is one of today's agents. A file that is damaged has none.
     """
-    try:
-        file = find(experiment.key)
-    except DamagedError:
-        return 0
-    if file is None or file.stale or not experiment.grows:
-        return 0
-    taken, planned = 0, {run.id: run for run in experiment.runs(seeds)}
-    if not file.ids <= planned.keys():
-        cure = f"run with --seeds {file.seeds} to add to it, or remove it first"
-        raise ValueError(f"{path_of(experiment.key)} has runs of {file.seeds} seeds, which {seeds} leave out; {cure}")
-    for entry in file.content["runs"]:
-        run = planned.get(entry["id"])
-        if run is None or run.id in store or "left" not in entry:
-            continue
-        result, made = unpack(entry["left"]), entry["made"]
-        if digest(result) != entry["digest"]:
-            raise ValueError(f"{path_of(experiment.key)}: what {run.env} {run.agent} left is not what its digest says")
-        save(store, run, result, made["seconds"], made["cpu_seconds"], made["versions"], made["stored"])
-        taken += 1
-    return taken
+    if not experiment.grows:
+        return {}
+    own, planned = None, {run.id: run for run in experiment.runs(seeds)}
+    with contextlib.suppress(DamagedError):
+        own = find(experiment.key)
+    if own is not None and not own.stale and not own.ids <= planned.keys():
+        cure = f"run with --seeds {own.seeds} to add to it, or remove it first"
+        raise ValueError(f"{path_of(experiment.key)} has runs of {own.seeds} seeds, which {seeds} leave out; {cure}")
+    taken: Counter[Path] = Counter()
+    for key, file in available()[0].items():
+        for run_id, entry in _left(file).items():
+            if run_id not in planned or run_id in store:
+                continue
+            run, result, made = planned[run_id], unpack(entry["left"]), entry["made"]
+            if digest(result) != entry["digest"]:
+                raise ValueError(f"{path_of(key)}: what {run.env} {run.agent} left is not what its digest says")
+            save(store, run, result, made["seconds"], made["cpu_seconds"], made["versions"], made["stored"])
+            taken[path_of(key)] += 1
+    return dict(taken)
 
 
 def _range(seeds: Sequence[int]) -> Any:
@@ -406,7 +362,7 @@ def measured(experiment: Experiment, run: Run, result: Result) -> dict[str, Any]
         what, values = experiment.measure(run, result)
     found = stats.estimate(values)
     names = ("n", "mean", "sd", "low", "high")
-    return {"measure": what} | {name: _plain(vars(found)[name]) for name in names}
+    return {"measure": what} | {name: plain(vars(found)[name]) for name in names}
 
 
 # Checking one

@@ -1,4 +1,5 @@
 import dataclasses
+import gzip
 import json
 import re
 from typing import ClassVar
@@ -15,6 +16,7 @@ from spie.paper import comparison, shipped
 from spie.paper.claims import Claim, Evidence, judge
 from spie.paper.contenders import Contender
 from spie.paper.experiment import Experiment, in_blocks
+from spie.paper.packed import decode, encode
 from spie.paper.registry import EXPERIMENTS, get_experiment, register_experiment
 from spie.paper.results import Results
 from spie.paper.sections import Curve, CurvePanels, Look, Maps, Panel, Row, Span, Table, Text
@@ -122,26 +124,26 @@ def same(a, b):
 
 def test_parts_come_back_as_they_were():
     for part in PARTS:
-        again = shipped.decode(json.loads(json.dumps(shipped.encode(part))))
+        again = decode(json.loads(json.dumps(encode(part))))
         assert type(again) is type(part)
         assert same(again, part)
 
 
 def test_numbers_that_json_does_not_have_are_dashes_and_words():
     table = Table("", ("a",), [Row((np.float64("nan"), np.inf, np.int64(3), np.float32(0.5)))])
-    assert shipped.decode(shipped.encode(table)).rows[0].values == [None, "inf", 3, 0.5]
+    assert decode(encode(table)).rows[0].values == [None, "inf", 3, 0.5]
     curve = Curve(np.array([1.0]), *[np.array([np.nan])] * 3)
-    (panel,) = shipped.decode(shipped.encode(CurvePanels("", [Panel("", {"a": curve}, "", "")]))).panels
+    (panel,) = decode(encode(CurvePanels("", [Panel("", {"a": curve}, "", "")]))).panels
     assert np.isnan(panel.curves["a"].mean).all()
 
 
 def test_pictures_do_not_ship():
     with pytest.raises(TypeError, match="a Maps does not ship; give tables, texts and curves"):
-        shipped.encode(Maps("", {}))
+        encode(Maps("", {}))
 
 
 def test_a_file_says_how_it_was_made(file):
-    content = json.loads(file.read_text())["content"]
+    content = opened(file)["content"]
     assert content["experiment"] == "quick"
     assert content["seeds"] == SEEDS
     assert content["agents"] == {"Quick": 1}
@@ -154,31 +156,37 @@ def test_a_file_says_how_it_was_made(file):
     assert re.fullmatch(r"run on \d{4}-\d\d-\d\d, commits? \w+\+?", shipped.read(file).mark)
 
 
+def opened(file):
+    return json.loads(gzip.decompress(file.read_bytes()))
+
+
 def damage(file, how):
-    text = file.read_text()
+    data = file.read_bytes()
     if how == "half":
-        file.write_text(text[: len(text) // 2])
+        file.write_bytes(data[: len(data) // 2])
     elif how == "bits":
         file.write_bytes(b"\xff\xfe" * 50)
+    elif how == "flipped":
+        file.write_bytes(data[:100] + bytes([data[100] ^ 1]) + data[101:])
+    elif how == "plain":
+        file.write_bytes(gzip.decompress(data))
     elif how == "list":
-        file.write_text("[1, 2]")
+        file.write_bytes(gzip.compress(b"[1, 2]"))
     elif how == "deep":
-        file.write_text("[" * 200_000)
+        file.write_bytes(gzip.compress(b"[" * 200_000))
     else:
-        whole = json.loads(text)
+        whole = opened(file)
         if how == "number":
             whole["content"]["runs"][0]["mean"] += 1e-9
         else:
             whole["content"] |= {"newer": {"format": 4}, "unknown": {"experiment": "quack"}}[how]
             whole["sha256"] = json_hash(whole["content"])
-        file.write_text(json.dumps(whole))
+        file.write_bytes(gzip.compress(json.dumps(whole).encode()))
 
 
+NO_FILE = "it is no results file; install spie again, or make it again with --ship"
 REFUSALS = {
-    "half": "it is no results file; install spie again, or make it again with --ship",
-    "bits": "it is no results file; install spie again, or make it again with --ship",
-    "list": "it is no results file; install spie again, or make it again with --ship",
-    "deep": "it is no results file; install spie again, or make it again with --ship",
+    **dict.fromkeys(("half", "bits", "flipped", "plain", "list", "deep"), NO_FILE),
     "number": "its content does not fit its hash; install spie again, or make it again with --ship",
     "newer": "it has format 4, this spie reads up to 3; update spie",
     "unknown": 'no experiment "quack"; did you mean "quick"?',
@@ -279,7 +287,7 @@ def test_a_claim_that_now_says_something_else_is_not_judged_by_what_ships(file, 
 
 def test_a_claim_beyond_our_budget_has_the_figure_that_ships(file, results):
     beyond = dataclasses.replace(CLAIM, unmeasured="not run at the paper's budget")
-    content = json.loads(file.read_text())["content"]
+    content = opened(file)["content"]
     (judgement,) = judge(results, [beyond])
     assert (judgement.figure, judgement.verdict) == ("-", "not run at the paper's budget")
     assert shipped.Shipped(content).judged(judgement).figure.startswith("earned: 2.")
@@ -310,7 +318,7 @@ def test_a_check_tells_other_bits_from_other_results(file, spie, monkeypatch, sh
 
 
 def test_what_traces_were_given_since_a_file_was_made_does_not_count_as_other_bits(file):
-    run, whole = runs(SEEDS)[3], json.loads(file.read_text())["content"]
+    run, whole = runs(SEEDS)[3], opened(file)["content"]
     made, entry = run.execute(), next(entry for entry in whole["runs"] if entry["id"] == run.id)
     curve = np.zeros((SEEDS, 20), np.float32)
     since = dataclasses.replace(made, reward_curve=curve)
@@ -325,7 +333,7 @@ def test_what_traces_were_given_since_a_file_was_made_does_not_count_as_other_bi
 
 
 def test_a_measure_that_is_another_today_is_not_compared(file):
-    run, whole = runs(SEEDS)[3], json.loads(file.read_text())["content"]
+    run, whole = runs(SEEDS)[3], opened(file)["content"]
     next(entry for entry in whole["runs"] if entry["id"] == run.id)["measure"] = "states seen"
     assert shipped.Shipped(whole).confirm(run, run.execute()) == "the same bits"
     other = dataclasses.replace(run.execute(), total_reward=np.full(SEEDS, 9.0))
@@ -341,7 +349,7 @@ def test_a_check_needs_a_file(spie):
 def test_the_command_writes_the_file(spie, folder):
     code, out, _ = spie("run", "quick", "--ship")
     assert code == 0
-    assert out.splitlines()[-1] == str(folder / "quick.json")
+    assert out.splitlines()[-1] == str(folder / "quick.json.gz")
     assert shipped.find("quick").content["title"] == "Quick"
 
 
@@ -355,7 +363,7 @@ def test_files_that_would_be_too_large_are_refused(monkeypatch, spie, folder):
     monkeypatch.setattr(shipped, "MOST_BYTES", 1000)
     code, _, err = spie("run", "quick", "--ship")
     assert code == 2
-    assert "quick.json would have" in err
+    assert "quick.json.gz would have" in err
     assert not folder.exists()
 
 
@@ -381,7 +389,7 @@ def test_without_results_the_page_shows_what_ships(file, spie):
 
 def test_the_files_of_the_package_are_whole_and_small(monkeypatch):
     monkeypatch.undo()
-    files = list(shipped.FOLDER.glob("*.json"))
+    files = list(shipped.FOLDER.iterdir())
     found, problems = shipped.available()
     assert problems == []
     assert {shipped.path_of(key) for key in found} == set(files)
@@ -438,6 +446,23 @@ def test_another_machine_adds_to_the_file_and_runs_nothing_twice(spie, monkeypat
     assert {name: after[name] for name in before} == before  # what was there, to the last number
     assert (len(after), file.unfinished, file.stale) == (12, "", "")
     assert len(file.parts[0].rows) == 12
+
+
+def test_what_the_file_of_another_experiment_has_is_taken_from_there_and_kept_once(spie, monkeypatch):
+    path = growing((0, 1, 2))
+    tables = {"section": lambda *_: list(PARTS), "ships": lambda *_: list(PARTS), "claims": ()}
+    also = dataclasses.replace(get_experiment("quick"), name="also", runs=lambda seeds: runs(seeds)[1:4], **tables)
+    register_experiment(also)
+    ran, run = [], Quick.run
+    monkeypatch.setattr(Quick, "run", lambda self, *words, **more: ran.append(self.reward) or run(self, *words, **more))
+    for results in ("two.db", "three.db"):  # again on a machine that has nothing: its own file has the rest
+        code, _, err = spie("run", "also", "--ship", "--results", results)
+        assert (code, ran) == (0, [3.0]), err
+        assert f"also: 2 runs taken from {path}" in err.replace("\n", "")
+        entries = shipped.find("also").content["runs"]
+        assert [entry["agent"] for entry in entries] == ["quick-1", "quick-2", "quick-3"]
+        assert ["left" in entry for entry in entries] == [False, False, True]
+    assert "also: 1 runs taken from" in err.replace("\n", "")
 
 
 def test_a_file_that_grows_is_written_after_every_run(spie, monkeypatch):
@@ -508,10 +533,9 @@ def test_a_file_of_an_older_agent_is_not_added_to(spie, monkeypatch):
 
 def test_a_run_in_a_file_that_is_not_what_its_digest_says_is_refused(spie):
     path = growing((0, 1))
-    whole = json.loads(path.read_text())
-    whole["content"]["runs"][0]["left"] = whole["content"]["runs"][1]["left"]
-    whole["sha256"] = json_hash(whole["content"])
-    path.write_text(json.dumps(whole))
+    content = opened(path)["content"]
+    content["runs"][0]["left"] = content["runs"][1]["left"]
+    path.write_bytes(shipped.written(content))
     code, _, err = spie("run", "quick", "--ship", "--results", "two.db")
     assert (code, "is not what its digest says" in err) == (2, True)
 
