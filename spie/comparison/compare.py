@@ -139,17 +139,9 @@ def compare(
     names = None if bonuses is None else as_names("bonuses", bonuses)
     until = math.inf if budget is None else time.monotonic() + budget
     plan = dataclasses.replace(make_plan(env, agent, names, steps, seeds, choose, options), again=again)
-    cores = 1 if on == "serial" else usable_cores()
     with Store(results) as store:
-        stored, how = partial(load, store), (store, until, on, address, progress)
-        choices = {arm.name: plan.choice(arm) for arm in plan.arms if arm.is_chosen}
-        search = [run for choice in choices.values() for run in choice.runs(0, stored)]
-        missing = [run for run in search if run.id not in store]
-        left = 1.0 if missing else _left(plan, choices, stored, store)
-        say(plan.about(cores, len(missing) / max(1, len(search)), left))
-        _refuse_small_budget(plan, missing, budget, cores)
-        finish(search, *how)
-        settings = {arm.name: _chosen(arm, choices, stored) for arm in plan.arms}
+        how = (store, until, on, address, progress)
+        settings = _choose(plan, how, say, budget)
         confirmed, notes = _confirm(plan, settings, how)
         trained = [_trained(plan, arm, settings, confirmed, store) for arm in plan.arms]
     return BonusComparison(
@@ -163,6 +155,22 @@ def _check(budget: float | None, again: int, on: str) -> None:
         raise ValueError(f"budget must be a number of seconds above 0, not {told(budget)}")
     if not is_among(on, BACKENDS):
         raise unknown("backend", on, BACKENDS)
+
+
+def _choose(
+    plan: ComparisonPlan, how: tuple[Any, ...], say: Callable[[str], None], budget: float | None
+) -> dict[str, Any]:
+    """Say what everything will take, then try all settings; those of every arm that did best."""
+    store, on = how[0], how[2]
+    stored, cores = partial(load, store), 1 if on == "serial" else usable_cores()
+    choices = {arm.name: plan.choice(arm) for arm in plan.arms if arm.is_chosen}
+    search = [run for choice in choices.values() for run in choice.runs(0, stored)]
+    missing = [run for run in search if run.id not in store]
+    left = 1.0 if missing else _left(plan, choices, stored, store)
+    say(plan.about(cores, len(missing) / max(1, len(search)), left))
+    _refuse_small_budget(plan, missing, budget, cores)
+    finish(search, *how)
+    return {arm.name: _chosen(arm, choices, stored) for arm in plan.arms}
 
 
 def _chosen(arm: Arm, choices: dict[str, Choice], stored: Callable[[Run], Any]) -> Any:
@@ -253,8 +261,8 @@ def _refuse_small_budget(plan: ComparisonPlan, missing: Sequence[Run], budget: f
     needed = (plan.search_seconds() + LEAST_SEEDS * plan.seed_seconds()) / cores
     if needed > 2 * budget:  # an estimate is honest within a factor of two
         fewer = "name fewer --bonuses, give fewer --steps, or --on processes"
-        takes = f"the search and {LEAST_SEEDS} seeds take about {needed:,.0f} s"
-        raise ValueError(f"{takes}, the budget is {budget:,.0f} s; {fewer}")
+        takes = f"the search and {LEAST_SEEDS} seeds take about {duration(needed)} even where nothing else runs"
+        raise ValueError(f"{takes}, the budget is {duration(budget)}; {fewer}")
 
 
 def _run(plan: ComparisonPlan, arm: Arm, settings: dict[str, Any], seed: int) -> Run:

@@ -648,3 +648,16 @@ def test_a_map_is_never_overwritten_by_its_picture(show, tmp_path):
     code, _, err = show("own.png")
     assert (code, err) == (2, "spie: own.png is the map itself; choose another name for the picture with -o\n")
     assert (tmp_path / "own.png").read_text() == "S."
+
+
+@pytest.mark.parametrize(("first", "last"), [(1, 100), (1, 999), (10, 2400), (10, 8000), (1, 100_000), (0.005, 0.5)])
+def test_labels_of_a_logarithmic_axis_stand_apart(first, last):
+    panel = Panel("map", {"sarsa": curve([first, last], [0, 100])}, "steps", "states seen, %", log="x")
+    figure = plots.curve_panel(panel)
+    figure.canvas.draw()
+    low, high = figure.axes[0].get_xlim()
+    shown = [label for label in figure.axes[0].get_xticklabels() if low <= label.get_position()[0] <= high]
+    boxes = [label.get_window_extent() for label in shown]
+    width = boxes[0].width / len(shown[0].get_text())  # of a letter
+    assert len(boxes) >= 2
+    assert all(right.x0 - left.x1 > 0.7 * width for left, right in itertools.pairwise(boxes))

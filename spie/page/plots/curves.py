@@ -67,10 +67,10 @@ def _draw_panel(ax: Axes, panel: Panel, styles: Mapping[str, dict[str, Any]]) ->
         if letter in panel.log:
             ax.set(**{f"{letter}scale": "log"})
             axis.set_minor_locator(NullLocator())
-        wide = letter == "x" and any(curve.x[-1] > 1e3 * curve.x[0] > 0 for curve in panel.curves.values())
+        ends = [(curve.x[0], curve.x[-1]) for curve in panel.curves.values() if letter == "x"]
         if panel.points is not None:
-            wide = panel.points.max() > 1e3 * panel.points.min()
-        ticks = LogLocator(subs=(1,) if wide else (1, 3))  # so that their labels do not run into each other
+            ends = [(panel.points.min(), panel.points.max())]
+        ticks = LogLocator(subs=(1,) if any(_is_wide(*pair) for pair in ends) else (1, 3))
         axis.set_major_locator(ticks if letter in panel.log else MaxNLocator(5))
         axis.set_major_formatter(FuncFormatter(number))
     for at in panel.vertical:
@@ -92,6 +92,11 @@ def _draw_panel(ax: Axes, panel: Panel, styles: Mapping[str, dict[str, Any]]) ->
     elif "y" not in panel.log and all(np.nanmin(curve.low) >= 0 for curve in panel.curves.values()):
         nothing = all(np.nanmax(curve.high) == 0 for curve in panel.curves.values())
         ax.set_ylim(0, 1 if nothing else None)  # or a line of zeros would have a scale of some hundredths
+
+
+def _is_wide(first: float, last: float) -> bool:
+    """Whether the labels 1, 3, 10, ... of a logarithmic axis would run into each other; "1,000" is a long one."""
+    return last > (1e3 if last < 1e3 else 250) * first > 0
 
 
 def _thinned(curve: Curve, log: bool) -> Curve:
