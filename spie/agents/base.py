@@ -272,6 +272,10 @@ class Agent(Protocol[R_co]):
         """About how long a step of one seed takes on one core, compiled."""
         return 1e-4
 
+    def seconds(self, task: Any, steps: int, seeds: int) -> float:
+        """About how long seeds of that many steps take on one core, compiled."""
+        return steps * seeds * self.seconds_per_step(task)
+
     def size_of_step(self, task: Any) -> float:
         """What searches are cut into pieces by. It never changes: the ids of stored pieces depend on it."""
         return self.seconds_per_step(task)

@@ -67,6 +67,7 @@ def train(
     from spie.agents.dqn.settings import steps_of
     from spie.agents.registry import agent as named
     from spie.engine.lanes import seed_array
+    from spie.runs.estimate import slowness
     from spie.tasks.registry import task as find_task
     from spie.trackers import check_sinks
 
@@ -84,18 +85,13 @@ def train(
     from spie.agents.dqn import session as training  # loads torch
 
     def announce(needed: int) -> None:
-        usual = duration(n * made.seconds_per_step(task))
-        console.print(f"needs {needed / 1e9:.2f} GB of memory and roughly {usual} on one core; Ctrl-C saves and stops")
+        takes = duration(max(1.0, made.seconds(task, n, 1) * slowness()))
+        console.print(f"needs {needed / 1e9:.2f} GB of memory and about {takes} on one core; Ctrl-C saves and stops")
 
     CONTINUES.append(shlex.join(["spie", "resume", str(path)]))
     with _watch(console) as show, _tracked(show, trackers, path, made.changed_settings()) as progress:
-        recipe = (environment, options)
-        where: dict[str, Any] = {
-            "threads": made.usual_threads,
-            "progress": progress,
-            "announce": announce,
-            "recipe": recipe,
-        }
+        where: dict[str, Any] = {"threads": made.usual_threads, "recipe": (environment, options)}
+        where |= {"progress": progress, "announce": announce}
         trace = training.train(made, task, n, seed, path, **where)
     _finish(path, trace, results, console)
 

@@ -86,6 +86,9 @@ class SB3DQN(SeedBySeed):
         return _learned(model, steps)
 
     def seconds_per_step(self, task: Any) -> float:
+        return 4e-4 if self.reward != "rnd" else 1.2e-3
+
+    def size_of_step(self, task: Any) -> float:
         return 6e-4
 
 
@@ -116,6 +119,9 @@ class SB3PPO(SeedBySeed):
         return _learned(sb3_agents.ppo_with_bonus(self, task, steps, seed), steps)
 
     def seconds_per_step(self, task: Any) -> float:
+        return 1.5e-4 if task.kind == "continuous" else 3e-4
+
+    def size_of_step(self, task: Any) -> float:
         return 1.5e-3 if self.reward == "rnd" else 3e-4
 
 

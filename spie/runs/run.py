@@ -106,7 +106,7 @@ class Run:
     @property
     def seconds(self) -> float:
         """About how long it takes on one core, compiled; at most as long where episodes end by themselves."""
-        return float(self.steps * (self.episodes or 1) * self.n_seeds * self.settings.seconds_per_step(self.task))
+        return float(self.settings.seconds(self.task, self.steps * (self.episodes or 1), self.n_seeds))
 
     def execute(self, session: Session = Session()) -> Result:
         agent: Agent[Result] = self.settings

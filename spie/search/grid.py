@@ -126,6 +126,10 @@ class SettingsGrid(Agent[Scores]):
         """About how long a step of all settings takes on one core, compiled."""
         return float(len(self) * self.base.seconds_per_step(task))
 
+    def seconds(self, task: Task, steps: int, seeds: int) -> float:
+        """About how long seeds of all settings take on one core, compiled."""
+        return float(len(self) * self.base.seconds(task, steps, seeds))
+
     @classmethod
     def kernels(cls, settings: "Sequence[SettingsGrid]", request: Request) -> list[Kernel]:
         return [kernel for grid in settings for kernel in grid.base.kernels(grid.variants(), request)]

@@ -774,7 +774,7 @@ def test_train_resume_evaluate_and_play(spie, tmp_path):
     code, out, err = spie(*words)
     assert code == 0
     assert "cluster-hard: dqn-sf-pf (small), 150 steps, seed 3, into runs/cluster-hard-dqn-sf-pf-3" in err
-    assert "GB of memory and roughly" in err
+    assert "GB of memory and about" in err
     assert "150 steps" in err
     assert "bonus" in err
     assert "next: spie evaluate runs/cluster-hard-dqn-sf-pf-3" in err

@@ -86,3 +86,24 @@ def test_pieces_of_a_search_stay_as_they_were_cut():
     each = 5_000 * 1000 * (3e-8 + 3e-10 * 6)
     most = int(12 / each)
     assert next(len(piece) for piece in search.pieces(1000)) == most // 3 * 3
+
+
+def test_a_deep_agent_counts_its_updates_and_shares_them_among_seeds_side_by_side():
+    task = spie.task("four-rooms", kind="images")
+
+    def seconds(steps=10_000, seeds=1, **settings):
+        return Run("four-rooms", "dqn", spie.DQN(preset="small", **settings), task, steps, seeds).seconds
+
+    bare = {"bonus": "none", "learning_starts": 10_000}
+    acting, acting_of_bonus = seconds(**bare), seconds(learning_starts=10_000)
+    assert acting < acting_of_bonus
+    assert seconds(20_000, **bare, train_every=8) - 2 * acting == pytest.approx(
+        2 * (seconds(20_000, **bare, train_every=16) - 2 * acting)
+    )  # twice the updates
+    assert seconds(seeds=8) < 0.5 * 8 * seconds()
+    nature = {"preset": "nature", "learning_starts": 0}
+    one = spie.DQN(**nature).seconds(task, 1000, 1)
+    assert spie.DQN(**nature).seconds(task, 1000, 3) == pytest.approx(3 * one)  # one after the other
+    assert spie.DQN(**nature, batch=64).seconds(task, 1000, 1) > 1.5 * one
+    grid = SettingsGrid(spie.DQN(**nature), (("beta", (0.1, 1.0)),))
+    assert grid.seconds(task, 1000, 3) == pytest.approx(6 * one)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from spie.agents.base import Agent, Range, Request, Resources
-from spie.agents.dqn.cost import memory_for
+from spie.agents.dqn.cost import memory_for, seconds_for
 from spie.agents.dqn.settings import VERSION, DQNSettings, check_steps, own_bonus
 from spie.rewards import reward_names
 from spie.tasks.base import ImageTask, Kind, check_kind
@@ -24,8 +24,8 @@ AGENTS: dict[str, dict[str, Any]] = {
     "dqn-novelty": {"bonus": "novelty"},
     "dqn-sp-novelty": {"bonus": "sp-novelty"},
 }
-# Of one seed, on one core; "small" among 20.
-SECONDS_PER_STEP = {"paper": 0.13, "nature": 0.02, "small": 5e-4, "minatar": 1e-3}
+STEP_SIZES = {"paper": 0.13, "nature": 0.02, "small": 5e-4, "minatar": 1e-3}
+LONG = 100_000_000  # steps: next to these it does not count when learning begins
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +74,13 @@ class DQN(DQNSettings, Agent[Trace]):
         return ranges
 
     def seconds_per_step(self, task: Any) -> float:
-        return SECONDS_PER_STEP[self.network]
+        return seconds_for(self, LONG, 1) / LONG
+
+    def seconds(self, task: Any, steps: int, seeds: int) -> float:
+        return seconds_for(self, steps, seeds)
+
+    def size_of_step(self, task: Any) -> float:
+        return STEP_SIZES[self.network]
 
     def memory(self, task: Any, steps: int, seeds: int) -> int:
         """Of all seeds where they run side by side, else of one."""
