@@ -45,11 +45,15 @@ def estimate(runs: Sequence[Run], on: str = "serial", tried: bool = False) -> Ne
     what they need.
     """
     seconds = {run.id: _tried(run) if tried and can_be_tried(run) else slowness() * run.seconds for run in runs}
-    kernels = {kernel.name: kernel for run in runs for kernel in run.settings.kernels([run.settings], _request(run))}
+    needs = {run.id: run.settings.kernels([run.settings], _request(run)) for run in runs}
+    kernels = {kernel.name: kernel for found in needs.values() for kernel in found}
     new = sum(not kernel.is_compiled for kernel in kernels.values())
-    compilers = 1 if on == "serial" else min(cores(), len(runs))  # Numba compiles one kernel at a time in a process
+    processes = 1 if on == "serial" else min(cores(), len(needs))
+    compiling = slowness() * COMPILATION * new / max(1, processes)  # Numba compiles one kernel at a time in a process
+    # What is compiled runs on all cores, whatever else there is to do; all other runs, on one each
+    running = sum(seconds[i] / (cores() if found else processes) for i, found in needs.items())
     bound = any(run.episodes and not (tried and can_be_tried(run)) for run in runs)
-    return NeededTime(new, slowness() * COMPILATION * new / max(1, compilers), sum(seconds.values()) / cores(), bound)
+    return NeededTime(new, compiling, running, bound)
 
 
 def can_be_tried(run: Run) -> bool:

@@ -34,11 +34,14 @@ def test_the_time_is_told_by_the_speed_of_the_machine_now(monkeypatch):
     monkeypatch.setattr(estimates, "slowness", lambda busy_only=False: 3.0)
     monkeypatch.setattr(estimates, "cores", lambda: 2)
     run = Run("riverswim", "slow", Slow(), spie.riverswim(), 100, 20)
-    # The same run twice is one, on two cores
-    assert estimate([run, run]) == NeededTime(
-        0, 0.0, pytest.approx(3.0 * 100 * 20 * 1e-3 / 2), False
-    )  # one run, on two cores
-    assert str(estimate([run])) == "about 3 s"
+    alone = 3.0 * 100 * 20 * 1e-3
+    assert estimate([run, run]) == NeededTime(0, 0.0, pytest.approx(alone), False)  # one run, which compiles nothing
+    assert str(estimate([run])) == "about 6 s"
+    other = dataclasses.replace(run, steps=200)
+    assert estimate([run, other]).running == pytest.approx(3 * alone)  # one after the other
+    assert estimate([run, other], "processes").running == pytest.approx(3 * alone / 2)
+    table = Run("riverswim", "sarsa", spie.Sarsa(), spie.riverswim(), 100, 20)
+    assert estimate([table]).running == pytest.approx(3.0 * table.seconds / 2)  # seeds on both cores
 
 
 def test_a_tenth_of_the_seeds_says_how_soon_episodes_end(monkeypatch):
