@@ -1,8 +1,8 @@
 """How many steps determine the parameters of SR-R, and tell the models apart? The tables of docs/behaviour.md.
 
     python benchmarks/recovery.py                        what the choices say, by Fisher information: half a minute
-    python benchmarks/recovery.py recover T 1000         24 simulated subjects, fitted again
-    python benchmarks/recovery.py confuse open 1000      20 subjects of each of six models, all models fitted to each
+    python benchmarks/recovery.py recover T 1000 [24]    simulated subjects (24), fitted again
+    python benchmarks/recovery.py confuse open 1000 [20] subjects of each of six models (20), all models fitted to each
 
 Parameters are drawn log-uniformly over the bounds of the fit; beta is fixed, since nothing is paid.
 """
@@ -48,6 +48,7 @@ def expect(maze: str, steps: int, temperatures: tuple[float, float], n: int = 24
 
 
 if __name__ == "__main__":
+    n = int(sys.argv[4]) if sys.argv[4:] else None
     if not sys.argv[1:]:
         for maze, lengths in {"T": (1000,), "open": (1000, 4000), "rooms": (1000, 4000, 16_000)}.items():
             for steps in lengths:
@@ -55,7 +56,10 @@ if __name__ == "__main__":
                     expect(maze, steps, temperatures)
     elif sys.argv[1] == "recover":
         fit = spie.fit(one_walk(sys.argv[2], int(sys.argv[3])), "sr-r", starts=20, bounds=BOUNDS, seed=11)
-        print(fit.recover(24).rows())
+        found = fit.recover(n or 24)
+        print(found.rows())
+        error = (1 - found.correlation**2) / np.sqrt(len(found.truth) - 3)  # of a correlation, to first order
+        print(f"standard errors of the correlations: {np.round(error, 3)}")
     else:
         fit = spie.fit(one_walk(sys.argv[2], int(sys.argv[3])), SIX, starts=1, bounds=BOUNDS | WEIGHTS, seed=5)
-        print(fit.confusion(20, starts=8, drawn=True).rows())
+        print(fit.confusion(n or 20, starts=8, drawn=True).rows())

@@ -124,6 +124,11 @@ def graph_of_moves(paths: Sequence[Sequence[str]]) -> MDP:
     return graph_maze("the moves in the data", [sorted(found) for found in neighbours], labels)
 
 
+def phase_of(maze: MDP, trial: int) -> int:
+    """Which goal it is in a trial, counted from 0, where goals move after a number of trials."""
+    return trial // maze.episodes_per_phase % maze.n_phases if maze.episodes_per_phase else 0
+
+
 def possible(maze: MDP, s: NDArray[Any], s_next: NDArray[Any]) -> NDArray[np.bool_]:
     """The actions that may lead from s to s' [moves, A]."""
     leads = (maze.next[s] == s_next[:, None, None]) & (maze.prob[s] > 0)

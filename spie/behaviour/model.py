@@ -22,7 +22,7 @@ from spie.behaviour.sarsa_walks import SARSA_WALKS
 from spie.behaviour.walks import Walker, Walks
 from spie.errors import check_number, is_among, is_name, told, unknown
 from spie.registry import Registry
-from spie.rewards import REWARDS, Reward, get_reward
+from spie.rewards import REWARDS, Learner, Reward, get_reward, reward_names
 
 SHIPPED = (
     "random_walk turn_back heading bee_line habit count constant sr fr sr_r sr_pr sr_agent planner model_free".split()
@@ -30,6 +30,7 @@ SHIPPED = (
 
 
 SCALES = ("log", "linear", "signed")
+AGENTS_KNOW: Learner = "tables and episodes"  # what a reward may ask for
 
 
 @dataclass(frozen=True)
@@ -300,7 +301,7 @@ def find_model(model: "str | ChoiceModel | Sarsa") -> ChoiceModel:
     elif base in REWARDS:
         found = bonus_model(base)
     else:
-        raise unknown("behavioural model", base, [*MODELS.names(), *REWARDS.names()])
+        raise unknown("behavioural model", base, [*MODELS.names(), *reward_names(AGENTS_KNOW)])
     for term in terms:
         if term not in TERMS:
             raise unknown("choice term", term, TERMS)
@@ -312,13 +313,14 @@ def find_model(model: "str | ChoiceModel | Sarsa") -> ChoiceModel:
 
 def bonus_model(reward: str, summary: str = "", in_units_of_beta: tuple[str, ...] = (), **settings: Any) -> ChoiceModel:
     """SARSA with an intrinsic reward and a softmax over Q; gamma and gamma_SR are those of the paper's grid worlds."""
-    parameters = _bonus_parameters(get_reward(reward, on="tables"))
+    parameters = _bonus_parameters(get_reward(reward, on=AGENTS_KNOW))
     walker = Sarsa(reward=reward, policy="softmax", next_action="carry", **settings)
     return ChoiceModel(reward, walker, parameters, summary, in_units_of_beta=in_units_of_beta)
 
 
 def _bonus_parameters(reward: Reward) -> tuple[Parameter, ...]:
-    return BONUS if reward.matrices else SIMPLE_BONUS
+    parameters = BONUS if reward.matrices else SIMPLE_BONUS
+    return tuple(one for one in parameters if one is not BETA) if reward.name == "none" else parameters
 
 
 def shipped_models(paths: Paths) -> tuple[list[str], list[str]]:

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import hashlib
+import itertools
 import os
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -14,14 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from spie.agents.replay import Replay
 from spie.behaviour.columns import read_columns, read_file
-from spie.behaviour.mazes import graph_of_moves, possible, read_mazes
+from spie.behaviour.mazes import graph_of_moves, phase_of, possible, read_mazes
 from spie.behaviour.reading import Options, Trial, read_table
 from spie.behaviour.rows import Rows
 from spie.errors import as_array, is_row, told
 from spie.files import csv_text, write_whole
 from spie.numbers import counted
 from spie.tasks.mdp import MDP, reachable
-from spie.trace import Trace
+from spie.trace import Trace, Trajectory
 
 Walks = Mapping[Any, Any] | Sequence[Any]
 
@@ -78,7 +79,7 @@ class Paths:
             self._check_subject(subject)
         self._leave_out_trials_without_a_move()
         if self.goal is None:
-            goals = {int(s) for maze in self.mazes for s in np.flatnonzero(maze.terminal[0])}
+            goals = {int(s) for maze in self.mazes for s in np.flatnonzero(maze.terminal.any(axis=0))}
             object.__setattr__(self, "goal", goals.pop() if len(goals) == 1 else None)
 
     def _checked(self, trial: Trial) -> Trial:
@@ -182,8 +183,12 @@ class Paths:
         walks: dict[Any, list[list[int]]] = {}
         for subject, done in _by_subject(actions).items():
             walks[subject] = []
+            first: Any = starts.get(subject)
+            if not is_row(first) or len(first) != len(done):
+                trials = counted(len(done), "trial")
+                raise ValueError(f"subject {told(subject)}: starts must hold a first state for each of {trials}")
             for i, trial in enumerate(done):
-                walk = [mdp.state(str(starts[subject][i]))]
+                walk = [mdp.state(str(first[i]))]
                 for step, a in enumerate(trial, start=1):
                     if not (0 <= a < mdp.n_actions and mdp.available[walk[-1], a]):
                         raise ValueError(
@@ -217,12 +222,8 @@ class Paths:
             raise ValueError("the trace holds no trajectories; run with keep=spie.Keep(paths=(0, 1, ...))")
         trials = []
         for seed, path in trace.paths.items():
-            cuts = np.flatnonzero(path.next_states[:-1] != path.states[1:]) + 1
-            ends = (
-                np.flatnonzero(maze.terminal[0][path.next_states[:-1]]) + 1
-            )  # the next may begin where this one ended
-            cuts = np.union1d(cuts, ends)
-            for i, (a, b) in enumerate(zip([0, *cuts], [*cuts, len(path.states)], strict=True), start=1):
+            lengths = trace.episode_steps[trace.seeds.tolist().index(seed)]
+            for i, (a, b) in enumerate(itertools.pairwise(_episode_ends(path, maze, lengths)), start=1):
                 states = np.append(path.states[a:b], path.next_states[b - 1])
                 rewards = path.rewards[a:b]
                 trials.append(Trial(f"seed {seed}", "1", str(i), 0, states, path.actions[a:b], rewards))
@@ -368,7 +369,7 @@ class Paths:
         for trial in self.trials:
             key = (trial.subject, trial.session, trial.trial)
             parts[key] = parts.get(key, 0) + 1
-            name = trial.trial if parts[key] == 1 else f"{trial.trial}.{parts[key]}"
+            name = trial.trial if parts[key] == 1 else f"{trial.trial}.{parts[key]:04d}"  # the tenth after the ninth
             labels = self.mazes[trial.maze].labels
             for i, s in enumerate(trial.states):
                 is_move = i < len(trial.actions)
@@ -384,6 +385,24 @@ class Paths:
                 row += [repr(float(trial.rewards[i])) if is_move and trial.rewards is not None else ""] * paid
                 rows.append(row + [self.maze_names[trial.maze]] * several)
         write_whole(path, csv_text(rows))
+
+
+def _episode_ends(path: Trajectory, maze: MDP, lengths: NDArray[np.int32]) -> list[int]:
+    """Where the episodes of a path begin and end: by their lengths, where these are known, else by what they are like.
+
+    Then an episode ends in a terminal state, or where the next step does not begin where the last one led.
+    """
+    n = len(path.states)
+    if lengths.sum() == n:
+        return [0, *np.cumsum(lengths[lengths > 0]).tolist()]
+    broken = np.flatnonzero(path.next_states[:-1] != path.states[1:]) + 1
+    ends = [np.union1d(broken, np.flatnonzero(terminal[path.next_states]) + 1) for terminal in maze.terminal]
+    found = [0]
+    while found[-1] < n:
+        there = ends[phase_of(maze, len(found) - 1)]
+        after = there[np.searchsorted(there, found[-1], side="right") :][:1]
+        found.append(int(after[0]) if len(after) else n)
+    return found
 
 
 def _by_subject(walks: Walks) -> dict[Any, list[Any]]:

@@ -332,7 +332,7 @@ def _tidy(trial: Trial, mdp: MDP, options: Options, changes: dict[str, dict[str,
         actions = actions[moves]
         if rewards is not None and len(moves):  # what is paid during a stay counts for the move that led there
             rewards = np.add.reduceat(rewards, moves)
-    ends = np.flatnonzero(mdp.terminal[0][states[1:]])
+    ends = np.flatnonzero(mdp.terminal[:, states[1:]].all(axis=0))  # a goal that moves may be passed by
     if len(ends) and ends[0] + 1 < len(actions):
         _count(changes, trial.subject, "cut at the goal")
         last = ends[0] + 1

@@ -10,6 +10,7 @@ from spie.agents.base import Session
 from spie.agents.sarsa.batch import Batch
 from spie.agents.sarsa.settings import Sarsa
 from spie.behaviour.likelihood import choice_log_probabilities, log_likelihoods
+from spie.behaviour.mazes import phase_of
 from spie.behaviour.paths import Paths
 from spie.behaviour.reading import Trial
 from spie.behaviour.walks import Walks
@@ -46,8 +47,9 @@ def simulate(
 def _trials(path: Trajectory, trials: Sequence[Trial], mazes: Sequence[MDP]) -> list[NDArray[np.int32]]:
     """The states of each trial: it ends where the recorded one did, or earlier in a terminal state."""
     walked, at = [], 0
-    for trial in trials:
-        ends = np.flatnonzero(mazes[trial.maze].terminal[0][path.next_states[at : at + len(trial.actions)]])
+    for k, trial in enumerate(trials):
+        terminal = mazes[trial.maze].terminal[phase_of(mazes[trial.maze], k)]
+        ends = np.flatnonzero(terminal[path.next_states[at : at + len(trial.actions)]])
         n = int(ends[0]) + 1 if len(ends) else len(trial.actions)
         walked.append(np.append(path.states[at : at + n], path.next_states[at + n - 1 : at + n]))
         at += n

@@ -117,6 +117,15 @@ def test_golden_values_of_the_rats():
     assert (refitted >= published - 1e-5).all()
 
 
+def test_every_reward_that_an_agent_has_is_a_model():
+    for name in spie.rewards.reward_names("tables and episodes"):
+        assert spie.model(name).walker.rewards in ((name,), ()), name
+    assert "beta" not in spie.model("none").names  # of nothing
+    with pytest.raises(ValueError, match=r"^no behavioural model \"srx\"") as error:
+        spie.model("srx")
+    assert "sf-pf" not in str(error.value)  # which needs features
+
+
 def test_without_rewards_beta_is_fixed_and_this_is_said():
     open_field = spie.grid("of-small")
     model = spie.model("sr-r").identifiable(open_field)

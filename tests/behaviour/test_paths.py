@@ -1,10 +1,16 @@
 """Paths: what is read is what was walked, and what cannot be is named in one line."""
 
+import dataclasses
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import spie
 from spie.behaviour.mazes import cell_maze, read_mazes
+from spie.behaviour.reading import Trial
+from spie.behaviour.sarsa_walks import _trials
+from spie.trace import Trajectory
 
 MAP = """\
 S..#.
@@ -133,6 +139,60 @@ def test_places_may_have_names_of_several_words():
     paths = spie.Paths.from_table({"state": walk})
     assert [paths.mazes[0].labels[s] for s in paths.trials[0].states] == walk
     assert spie.Paths.from_table({"state": ["0, 0", "0,1"]}, MAP).trials[0].states.tolist() == [0, 1]
+
+
+def fake_trace(states, next_states, lengths=()):
+    """A trace that holds one path and nothing else."""
+    n = len(states)
+    path = Trajectory(np.array(states), np.zeros(n, int), np.array(next_states), np.zeros(n), np.zeros(n))
+    return SimpleNamespace(paths={7: path}, seeds=np.array([7]), episode_steps=np.array([lengths], int))
+
+
+def test_episodes_of_a_trace_whose_goal_moves_are_trials_of_their_own():
+    ring = spie.grid("S1\nG.", "moving-goal", episodes_per_goal=1)  # states 0 1 / 2 3; the goal is 2, then 1, ...
+    assert ring.terminal.argmax(axis=1).tolist() == [2, 1]
+    up, right, down, left = range(4)
+    walks = [([0, 2], [down]), ([0, 2, 3, 1], [down, right, up]), ([0, 1, 0, 2], [right, left, down])]
+    states, next_states = ([s for walk, _ in walks for s in walk[part]] for part in (slice(-1), slice(1, None)))
+    for lengths in ((), (1, 3, 3)):
+        trace = fake_trace(states, next_states, lengths)
+        trace.paths[7] = dataclasses.replace(trace.paths[7], actions=np.array([a for _, done in walks for a in done]))
+        paths = spie.Paths.from_trace(trace, ring)
+        assert [trial.states.tolist() for trial in paths.trials] == [walk for walk, _ in walks]
+        assert paths.goal is None  # there are two
+
+
+def test_a_simulated_walk_is_split_where_the_goal_of_each_trial_ends_it():
+    ring = spie.grid("S1\nG.", "moving-goal", episodes_per_goal=1)  # the goal is 2, then 1
+    recorded = [Trial("a", "1", str(k), 0, np.zeros(5, np.int32), np.zeros(4, np.int32)) for k in range(3)]
+    walks = [[0, 1, 3, 2], [0, 2, 0, 1], [0, 1, 0, 1, 0]]  # each but the last ends at its goal, and passes the other
+    path = fake_trace(*([s for walk in walks for s in walk[part]] for part in (slice(-1), slice(1, None)))).paths[7]
+    assert [walk.tolist() for walk in _trials(path, recorded, [ring])] == walks
+
+
+@pytest.mark.parametrize("starts", [{}, {"a": 0}, {"a": [0, 0]}])
+def test_actions_need_a_first_state_for_each_trial(starts):
+    with pytest.raises(ValueError, match=r"^subject a: starts must hold a first state for each of 1 trial$"):
+        spie.Paths.from_actions(starts, {"a": [[1]]}, "S..")
+
+
+def test_an_episode_that_begins_where_the_last_was_truncated_is_known_by_its_length():
+    field = spie.grid("S..")
+    right, left = 1, 3
+    trace = fake_trace([0, 1, 0, 1], [1, 0, 1, 0], (2, 2))
+    trace.paths[7] = dataclasses.replace(trace.paths[7], actions=np.array([right, left] * 2))
+    assert [trial.states.tolist() for trial in spie.Paths.from_trace(trace, field).trials] == [[0, 1, 0]] * 2
+
+
+def test_a_trial_that_was_cut_many_times_is_read_back_in_order(tmp_path):
+    x = np.tile([0, 1, 4], 12) + 0.5  # from 4 to 0 and from 1 to 4 the tracker jumps
+    paths = spie.Paths.from_positions(x, np.full(36, 0.5), maze=MAP)
+    walks = [trial.states.tolist() for trial in paths.trials]
+    assert len(walks) == 12
+    paths.to_csv(tmp_path / "paths.csv")
+    trials = [line.split(",")[2] for line in (tmp_path / "paths.csv").read_text().splitlines()[1:]]
+    again = spie.Paths.from_csv(tmp_path / "paths.csv", MAP)
+    assert [trial.trial for trial in again.trials] == list(dict.fromkeys(trials))
 
 
 def test_many_jumps_are_spoken_of():
