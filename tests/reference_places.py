@@ -76,7 +76,7 @@ def reference_places(walker, paths, subject):
             leads = {b for b in x if maze.next[s, b, 0] == s_next} if a < 0 else {a}  # not known: all that lead there
             out.append(np.log(sum(q for b, q in zip(x, p, strict=True) if b in leads)))
             values.learn(s, s_next)
-            action = a
+            action = a if a >= 0 else min(leads)
             if s_next != s:
                 before = s
                 move = None if maze.cells is None else tuple(maze.cells[s_next] - maze.cells[s])

@@ -31,11 +31,12 @@ class FlatWalks(NamedTuple):
     """Paths as compiled code reads them."""
 
     first: NDArray[np.int64]  # [subjects + 1] the first trial of each subject
-    trials: NDArray[np.int64]  # [trials, 4] where its states begin, moves, maze, and the state that ends it or -1
+    trials: NDArray[np.int64]  # [trials, 3] where its states begin, moves, and maze
     states: NDArray[np.int32]  # all states, trial after trial
     actions: NDArray[np.int32]  # the action that leaves each; -1 where it is not known, and at the end of a trial
     following: NDArray[np.int32]  # [mazes * S * A] where an action most likely leads
     legal: NDArray[np.uint8]  # [mazes * S * A]
+    ends: NDArray[np.uint8]  # [mazes * S] whether a trial ends there
     position: NDArray[np.int32]  # [S] whose differences tell directions; empty where there is no map
     steps: NDArray[np.int64]  # [subjects] moves in all
 
@@ -254,8 +255,7 @@ class Paths:
         counts = [len(self.of(subject)) for subject in self.subjects]
         rows, at = [], 0
         for trial in self.trials:
-            ends = np.flatnonzero(self.mazes[trial.maze].terminal[0])
-            rows.append((at, len(trial.actions), trial.maze, int(ends[0]) if len(ends) else -1))
+            rows.append((at, len(trial.actions), trial.maze))
             at += len(trial.states)
         cells, shape = self.mazes[0].cells, self.mazes[0].shape
         likely = [np.take_along_axis(m.next, m.prob.argmax(axis=2)[:, :, None], axis=2) for m in self.mazes]
@@ -268,6 +268,7 @@ class Paths:
             np.concatenate([np.append(trial.actions, -1) for trial in self.trials]).astype(np.int32),
             np.concatenate([next_.reshape(-1) for next_ in likely]).astype(np.int32),
             np.concatenate([maze.available.reshape(-1) for maze in self.mazes]).astype(np.uint8),
+            np.concatenate([maze.terminal[0] for maze in self.mazes]).astype(np.uint8),
             np.zeros(0, np.int32) if cells is None or shape is None else cells[:, 0] * (2 * shape[1]) + cells[:, 1],
             np.add.reduceat(moves, first[:-1]),
         )

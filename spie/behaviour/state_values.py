@@ -80,7 +80,7 @@ def walk_kernel(lanes, starts, w, walks, known, ways, scratch, out):
             plan(lane.gamma, w, ways, v)
         scale, step, first = 1.0, 0, walks.first[lane.subject]
         for k in range(first, walks.first[lane.subject + 1]):
-            at, n, maze, goal = walks.trials[k, 0], walks.trials[k, 1], walks.trials[k, 2], walks.trials[k, 3]
+            at, n, maze = walks.trials[k, 0], walks.trials[k, 1], walks.trials[k, 2]
             s = np.int64(walks.states[at])
             last_action, last_state, last_move = ACTIONS, S, NO_MOVE
             if SIMULATED:
@@ -104,7 +104,7 @@ def walk_kernel(lanes, starts, w, walks, known, ways, scratch, out):
                         lane.log_p += np.log(scale)
                         scale = 1.0
                 v[s] += lane.alpha * (w[s] + lane.gamma * v[s_next] - v[s])
-                last_action = a
+                last_action = a if a >= 0 else way_to(here, s_next, walks)
                 if s_next != s:
                     last_state = s
                     if len(walks.position) > 0:
@@ -114,7 +114,7 @@ def walk_kernel(lanes, starts, w, walks, known, ways, scratch, out):
                 if SIMULATED:
                     out.states[l, step + k - first] = s
                     out.lengths[l, k - first] = i + 1
-                    if s == goal:
+                    if walks.ends[maze * S + s]:
                         break
         lane.log_p += np.log(scale)
 
@@ -198,7 +198,16 @@ def weight_of(here, a, s_next, walks, weight):
     return total
 
 
-HELPERS = (mix, exponential, choice_weights, look_around, plan, drawn, weight_of)
+@no_type_check
+def way_to(here, s_next, walks):
+    """The first action that leads to s', where it is not known which was taken."""
+    for b in range(ACTIONS):
+        if walks.legal[here + b] and walks.following[here + b] == s_next:
+            return np.int64(b)
+    return np.int64(ACTIONS)
+
+
+HELPERS = (mix, exponential, choice_weights, look_around, plan, drawn, weight_of, way_to)
 
 
 class _Out(NamedTuple):

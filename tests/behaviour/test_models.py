@@ -77,6 +77,26 @@ def test_moves_whose_action_is_not_known_have_the_sum_over_actions():
 
 
 @pytest.mark.slow
+def test_an_action_that_is_not_known_sticks_as_the_first_that_makes_the_move():
+    mdp = spie.grid("S..\n...\n..G", task="goal", bumps=True)
+    paths = spie.Paths.from_states([[0, 0, 1, 1, 1, 2, 2, 5, 4, 3, 6, 6, 7]], mdp)
+    assert (paths.trials[0].actions < 0).sum() == 3  # in corners either of two
+    one = StateValues(start="bee-line", alpha=0.0, inverse_temperature=0.7, stickiness=0.8, turn_back=-0.5)
+    model = dataclasses.replace(spie.model("bee-line"), walker=one, parameters=())
+    (row,) = model.run([one], paths, np.array([0]), each=True)
+    np.testing.assert_allclose(row, reference_places(one, paths, "1")[0], rtol=1e-12)
+
+
+@pytest.mark.slow
+def test_a_simulated_walk_ends_at_every_end_of_its_maze():
+    maze = dataclasses.replace(spie.grid("..S..", bumps=False), terminal=np.array([True, False, False, False, True]))
+    paths = dataclasses.replace(spie.Paths.from_states([[2, 1, 2, 3, 2, 1, 2, 3, 2, 1, 2, 3]] * 5, maze), goal=0)
+    made = simulated(spie.model("planner"), np.array([[0.5, 0.01]] * 3), paths, np.zeros(3, int), 1)
+    assert {int(trial.states[-1]) for trial in made.trials} >= {0, 4}
+    assert not any(maze.terminal[0][trial.states[:-1]].any() for trial in made.trials)
+
+
+@pytest.mark.slow
 def test_simulated_walks_keep_starts_mazes_and_lengths_and_repeat_by_seed():
     paths = recorded()
     for name in ("sr-agent", "count"):
