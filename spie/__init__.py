@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from spie.rewards import reward
 from spie.tasks import (
     EnvTask,
+    acrobot,
     graph,
     grid,
     hexgrid,
@@ -88,6 +89,7 @@ __all__ = [
     "Task",
     "Trace",
     "Trajectory",
+    "acrobot",
     "agent",
     "check_reward",
     "compare",

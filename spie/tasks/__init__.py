@@ -2,7 +2,7 @@
 
 from spie.tasks.atari import AtariTask
 from spie.tasks.chains import riverswim, sixarms
-from spie.tasks.classic import mountain_car, pendulum
+from spie.tasks.classic import acrobot, mountain_car, pendulum
 from spie.tasks.graphs import graph, hexgrid, tree
 from spie.tasks.grids import grid, maze, write_map
 from spie.tasks.gymnasium import EnvTask, GymnasiumTask
@@ -17,6 +17,7 @@ __all__ = [
     "GymnasiumTask",
     "MinAtarTask",
     "PixelTask",
+    "acrobot",
     "cliff_walking",
     "deep_sea",
     "frozen_lake",

@@ -48,8 +48,8 @@ class ContinuousTask:
     start_high: Sequence[float]  # [m]
     step: Callable[[Any, int], tuple[float, bool]]
     observe: Callable[[Any, Any], None] = observe_state
-    labels: Sequence[str] = ()  # [m] of the state's numbers, for drawings
-    view: Sequence[tuple[float, float]] = ()  # [m] the part of the state space to draw
+    labels: Sequence[str] = ()  # [2] of the state's first numbers, for drawings
+    view: Sequence[tuple[float, float]] = ()  # [2] the part of the state space to draw
 
     def __post_init__(self) -> None:
         for lows, highs in ((self.low, self.high), (self.start_low, self.start_high)):
@@ -78,12 +78,16 @@ class ContinuousTask:
         return gym.spaces.Box(np.array(self.low, np.float64), np.array(self.high, np.float64), dtype=np.float64)
 
     def seen_over_view(self, size: int) -> NDArray[np.float64]:
-        """What is observed [size, size, n] on a lattice of states over `view`: axis 1 is the state's first number."""
+        """What is observed [size, size, n] on a lattice of states over `view`: axis 1 is the state's first number.
+
+        Further numbers of a state are as in the middle of where episodes start.
+        """
+        rest = (np.array(self.start_low[2:]) + self.start_high[2:]) / 2
         (left, right), (bottom, top) = self.view
         seen = np.empty((size, size, len(self.low)))
         for row, y in enumerate(np.linspace(bottom, top, size)):
             for column, x in enumerate(np.linspace(left, right, size)):
-                self.observe(np.array([x, y]), seen[row, column])
+                self.observe(np.array([x, y, *rest]), seen[row, column])
         return seen
 
     @functools.cached_property

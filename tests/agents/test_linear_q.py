@@ -55,6 +55,12 @@ def test_engine_equals_the_reference_on_a_task_whose_state_is_not_what_is_seen()
 
 
 @pytest.mark.slow
+def test_engine_equals_the_reference_on_a_state_of_four_numbers():
+    agent = LinearQ(reward="constant", beta=0.1, dimension=16)
+    assert_equal_to_reference(agent, spie.acrobot(), 60, seed=4, episodes=3)
+
+
+@pytest.mark.slow
 def test_float32_learns_what_float64_learns_along_one_path():
     """All actions at random, so the path is the same. A step rounds D products, and 1 / (1 - gamma) of them count."""
     keep = spie.Keep(matrices=("Q", "Psi", "Xi"))

@@ -57,7 +57,32 @@ def test_the_pendulum_turns_as_gymnasiums():
     assert up > 0
 
 
-@pytest.mark.parametrize(("name", "cap"), [("SparseMountainCar", 1000), ("SparsePendulum", 200)])
+@pytest.mark.slow
+def test_acrobot_swings_as_gymnasiums():
+    """Up to rounding: cosines of an angle less pi / 2 are sines here, and angles beyond pi are brought back at once."""
+    theirs = gym.make("Acrobot-v1").unwrapped
+    step, rng = spie.acrobot().step, np.random.default_rng(0)
+    theirs.reset(seed=0)
+    x, up, round_about = np.zeros(4), 0, 0
+    for t in range(20_000):
+        a = int(rng.integers(3)) if t % 100 < 20 else (2 if x[3] >= 0 else 0)  # swings it up, and over
+        theirs.state = x.copy()
+        _, _, terminated, _, _ = theirs.step(a)
+        before = x.copy()
+        r, is_up = step(x, a)
+        np.testing.assert_allclose(x, theirs.state, rtol=1e-12, atol=1e-11)
+        assert is_up == terminated == bool(r)
+        up += is_up
+        round_about += abs(x[0] - before[0]) > np.pi
+        if t % 500 == 499:
+            x = rng.uniform([-3, -3, -12, -28], [3, 3, 12, 28])
+    assert up > 100
+    assert round_about > 20
+
+
+@pytest.mark.parametrize(
+    ("name", "cap"), [("SparseMountainCar", 1000), ("SparsePendulum", 200), ("SparseAcrobot", 500)]
+)
 def test_the_tasks_are_gymnasium_environments(name, cap):
     env = gym.make(f"spie/{name}-v0")
     check_env(env.unwrapped, skip_render_check=True)

@@ -1,6 +1,6 @@
-"""Which exploration works on linear features: sparse MountainCar and a pendulum, every contender tuned alike.
+"""Which exploration works on linear features: sparse MountainCar, pendulum, Acrobot; every contender tuned alike.
 
-Each has one setting for both tasks, chosen on seeds of its own: all settings on 5 seeds, the best three on 10 others.
+Each has one setting for all tasks, chosen on seeds of its own: all settings on 5 seeds, the best three on 10 others.
 What is reported comes from a third set of seeds. `spie` is `linear-q-sp-novelty` with its usual beta; the search over
 that contender's betas is part of the experiment, and the page says what it would choose.
 """
@@ -26,10 +26,10 @@ from spie.paper.sections import CurvePanels, Panel, Row, SectionPart, Table, Tex
 from spie.runs.run import Role, Run, load
 from spie.search.grid import SettingsGrid
 from spie.search.select import Choice, Load, Round, Search, fresh
-from spie.tasks import mountain_car, pendulum
+from spie.tasks import acrobot, mountain_car, pendulum
 
 NAME = "exploration-linear"
-TASKS = {"mountain-car": mountain_car(), "pendulum": pendulum()}
+TASKS = {"mountain-car": mountain_car(), "pendulum": pendulum(), "acrobot": acrobot()}
 CAP, EPISODES = 200, 100
 SEEDS, SECOND_SEEDS, FINALISTS = 5, 10, 3
 BETAS = (0.001, 0.01, 0.1, 1.0)
@@ -53,7 +53,7 @@ def grids() -> dict[str, tuple[LinearQ, Mapping[str, Sequence[Any]]]]:
 
 
 def contests(seeds: int) -> dict[str, Choice]:
-    """By contender: one setting for both tasks."""
+    """By contender: one setting for all tasks."""
     found = {}
     for agent, (base, axes) in grids().items():
         tried = SettingsGrid(base, tuple((name, tuple(values)) for name, values in axes.items()), "success")
