@@ -83,19 +83,23 @@ def scored(run: Run, trace: Any) -> tuple[str, NDArray[np.float64]]:
     return "mean reward of the last 100 episodes that ended", score(trace)
 
 
-def beside(printed: Callable[[Run], Cell]) -> Callable[[Experiment, Run, stats.Estimate], dict[str, Any]]:
+Printed = Callable[[Run], Cell | None]  # what the paper has for a run; None where that is ours alone
+
+
+def beside(printed: Printed) -> Callable[[Experiment, Run, stats.Estimate], dict[str, Any]]:
     """The printed score of a cell, and whether ours is of the same budget."""
 
     def compared(experiment: Experiment, run: Run, ours: stats.Estimate) -> dict[str, Any]:
-        less = experiment.frames < PAPER_FRAMES
+        cell, less = printed(run), experiment.frames < PAPER_FRAMES
+        if cell is None:
+            return {"paper_mean": None, "paper_spread": None, "verdict": "not in the paper"}
         verdict = f"not comparable: {experiment.frames:,} frames" if less else "the paper's budget"
-        cell = printed(run)
         return {"paper_mean": cell.mean, "paper_spread": cell.spread, "verdict": verdict}
 
     return compared
 
 
-def section(printed: Callable[[Run], Cell]) -> Callable[[Experiment, Results], list[SectionPart]]:
+def section(printed: Printed) -> Callable[[Experiment, Results], list[SectionPart]]:
     """Our scores within a budget beside those of the paper, which are of another."""
     columns = ("game", "agent", "ours", "sd", "episodes", "first reward, frame", "rooms", "n", "paper", "± printed")
 
@@ -112,7 +116,7 @@ def section(printed: Callable[[Run], Cell]) -> Callable[[Experiment, Results], l
                 found = None if first is None else first[first >= 0] * AtariTask.frame_skip
                 reward = None if found is None else (float(np.median(found)) if len(found) else "none")
                 rooms = int((trace.first_visit >= 0).sum(axis=1).max()) if trace.first_visit.shape[1] > 1 else None
-                rest = (episodes, reward, rooms, len(values), cell.mean, cell.spread)
+                rest = (episodes, reward, rooms, len(values), *(cell or (None, None)))
                 rows.append(Row((*who, *mean, *rest)))
         budget = f"{number(experiment.frames)} frames, n seeds; score: mean of the last 100 episodes."
         less = f" Not comparable: the paper's agents had {number(PAPER_FRAMES)} frames."
@@ -147,9 +151,7 @@ def reward_curve(trace: Trace, frames: NDArray[np.float64]) -> NDArray[np.float6
     return curves
 
 
-def game_experiment(
-    name: str, title: str, printed: Callable[[Run], Cell], runs: Callable[..., list[Run]], **more: Any
-) -> Experiment:
+def game_experiment(name: str, title: str, printed: Printed, runs: Callable[..., list[Run]], **more: Any) -> Experiment:
     """An experiment on Atari games, whose runs take hours: what ships of it grows."""
     return Experiment(
         name,

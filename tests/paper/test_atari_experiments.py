@@ -103,14 +103,28 @@ def test_a_network_can_be_asked_for_at_any_budget():
 def test_a_tier_is_a_budget_by_name():
     minutes, hours, papers = (get_experiment("table2", tier=name) for name in ("minutes", "hours", "paper"))
     assert minutes.key == "table2"
-    assert (hours.key, hours.frames, hours.seeds, len(hours.runs(2))) == ("table2@tier=hours", 10**6, 2, 16)
+    assert (hours.key, hours.frames, hours.seeds, len(hours.runs(2))) == ("table2@tier=hours", 10**6, 2, 20)
     assert {run.settings.network for run in hours.runs(2)} == {"nature"}
-    assert [run.seed_numbers for run in hours.runs(2)] == [(0,)] * 8 + [(1,)] * 8  # a seed is a run, and adds to others
-    assert [run.id for run in hours.runs(2)][:8] == [run.id for run in hours.runs(1)]
+    assert [run.seed_numbers for run in hours.runs(2)] == [(0,)] * 10 + [(1,)] * 10  # a seed is a run; more add to it
+    assert [run.id for run in hours.runs(2)][:10] == [run.id for run in hours.runs(1)]
     by_frames = {run.id for run in get_experiment("table2", 10**6).runs(2)}
-    assert {run.id for run in hours.runs(2)} < by_frames
+    ours = {run.id: run.agent for run in hours.runs(2) if run.id not in by_frames}
+    assert list(ours.values()) == ["dqn-sp-novelty"] * 4
     assert (papers.frames, {run.settings.network for run in papers.runs(1)}) == (10**8, {"paper"})
     assert [run.id for run in experiment_of(hours.key).runs(2)] == [run.id for run in hours.runs(2)]
+
+
+def test_an_agent_of_ours_stands_in_the_table_without_a_printed_cell(tmp_path):
+    hours = get_experiment("table2", tier="hours")
+    ours = [run for run in hours.runs(1) if run.agent == "dqn-sp-novelty"]
+    assert [table2.printed(run) for run in ours] == [None, None]
+    with Store(tmp_path / "results.db") as store:
+        fill(store, hours.key)
+        scores = hours.section(hours, Results(store))[0]
+    by_agent = {row.values[1]: row.values[-2:] for row in scores.rows if row.values[0] == "freeway"}
+    assert by_agent["dqn-sp-novelty"] == (None, None)
+    assert by_agent["rnd"] == tuple(paper.TABLE_2["freeway", "rnd"])
+    assert hours.compared(hours, ours[0], None)["verdict"] == "not in the paper"
 
 
 def test_a_tier_that_does_not_fit_is_refused_before_its_first_run(spie, monkeypatch):
