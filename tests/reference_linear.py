@@ -33,9 +33,13 @@ class Counts:
     """Pseudo-counts on features and the potential, from whole matrices, each time from the start."""
 
     def __init__(self, agent, A):
-        self.agent, d = agent, agent.dimension
+        self.agent, self.A, self.bonuses, self.steps = agent, A, [], 0
+        self.forget()
+
+    def forget(self):
+        d = self.agent.dimension
         self.Lambda, self.G, self.paid, self.u = np.eye(d), np.eye(d), np.zeros(d), np.zeros(d)
-        self.tries, self.bonuses, self.steps = np.stack([np.eye(d)] * A), [], 0
+        self.tries = np.stack([np.eye(d)] * self.A)
 
     def see(self, phi):
         """1 + how often phi was seen before; from now on once more."""
@@ -78,6 +82,10 @@ def reference(agent, task, cap, seed, episodes):
         return tuple(np.clip(inside, 0, cells - 1).astype(int))
 
     for _ in range(episodes):
+        if agent.episodic:
+            counts.forget()
+            for array in (Psi, Xi, visits):
+                array[:] = 0
         x = start(task, word, t)
         phi = phi_of(observe(task, x))
         visits[cell(observe(task, x))] += 1

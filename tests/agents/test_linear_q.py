@@ -92,6 +92,19 @@ def test_engine_equals_the_reference_where_features_are_counted(options, cap):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "options", [{}, {"count": "features", "standardised": True, "potential": True, "optimism": 2.0}]
+)
+def test_engine_equals_the_reference_where_every_episode_starts_anew(options):
+    """Psi, Xi and cells of the one, counts on features and U of the other."""
+    agent = LinearQ(reward="count", epsilon=0.1, beta=0.01, dimension=40, episodic=True, **options)
+    expected = assert_equal_to_reference(agent, CAR, 150, seed=1, episodes=3)
+    assert np.abs(expected.Psi).max() > 0.1
+    all_three = reference(dataclasses.replace(agent, episodic=False), CAR, 150, 1, 3)
+    assert np.abs(all_three.Psi - expected.Psi).max() > 0.01  # which it would not be if nothing were forgotten
+
+
+@pytest.mark.slow
 def test_novelty_looked_ahead_to_finds_the_flag_and_the_agent_without_does_not():
     """Random actions, which are all that an agent without bonus has, hardly ever reach it within 200 steps."""
     found = {}
@@ -162,6 +175,7 @@ def test_first_success_is_the_first_episode_that_ended_by_itself():
         ({"reward": "none", "standardised": True}, 'reward "none" pays none; use "count"'),
         ({"optimism": -1.0}, r"optimism must lie in \[0, inf\)"),
         ({"potential": 2}, "potential must be"),
+        ({"episodic": "yes"}, "episodic must be true or false, not yes"),
         ({"potential": True, "precision": "float32"}, "potential and optimism need precision=float64"),
     ],
 )

@@ -67,7 +67,7 @@ def kernels(settings: "Sequence[LinearQ]", request: Request) -> list[Kernel]:
 
 def _kind(s: "LinearQ") -> tuple[Any, ...]:
     """What settings must share to run in one call of a kernel; the rest are numbers of the lane."""
-    ways = s.count, s.standardised, s.potential, s.optimism > 0
+    ways = s.count, s.standardised, s.potential, s.optimism > 0, s.episodic
     return s.reward, s.sf_target, s.dimension, s.cells, s.tie_tolerance, s.precision, *ways
 
 
@@ -179,6 +179,7 @@ class LinearBatch:
             "STANDARDISED": s.standardised,
             "HAS_POTENTIAL": s.potential,
             "OPTIMISTIC": s.optimism > 0,
+            "EPISODIC": s.episodic,
             "SINGLE": s.precision == "float32",
             "GREEDY": s.sf_target == "greedy",
             **FIXED,

@@ -36,6 +36,7 @@ HAS_PSI = HAS_XI = HAS_PHI_NORM = HAS_VISITS = False  # what the reward, or the 
 SINGLE = False  # features, weights and matrices are float32
 STANDARDISED = HAS_POTENTIAL = OPTIMISTIC = False  # how the bonus is paid, and what the policy sees (counting.py)
 HAS_ELLIPSE = False  # visits are counted on the features, not in cells
+EPISODIC = False  # all that a bonus is computed from is forgotten when an episode begins
 GREEDY = False  # psi looks ahead through the best next action, else through the one that is taken
 TO_UNIT = 2.0**-53
 
@@ -187,6 +188,8 @@ def linear_q_kernel(lanes, cap, episodes, tie_tolerance, task, vectors, matrices
 @no_type_check
 def begin_episode(lane, tie_tolerance, task, vectors, matrices, counted, D):
     """A start, uniform in its box, and the first action."""
+    if EPISODIC:
+        start_over(lane, vectors, matrices, counted, D)
     x = vectors.x
     for i in range(len(x)):
         word = mix(lane.word + np.uint64(i + 1) * lane.stride)
@@ -210,6 +213,26 @@ def begin_episode(lane, tie_tolerance, task, vectors, matrices, counted, D):
     if HAS_XI:
         times(vectors.xi, ACTIONS, vectors.phi, matrices, D)
     return a
+
+
+@no_type_check
+def start_over(lane, vectors, matrices, counted, D):
+    """Forget Psi, Xi, all counts and U; Q stays, and so does the scale of a standardised bonus."""
+    for i in range(len(matrices.waiting)):
+        matrices.waiting[i] = 0
+    for i in range(len(matrices.A)):
+        matrices.A[i] = 0.0
+    for first in range((ACTIONS + 1) * D * D, len(matrices.A), D * D):  # inverses of what counts, at the identity
+        for i in range(first, first + D * D, D + 1):
+            matrices.A[i] = 1.0
+    for square in (counted.Lambda, counted.G):
+        for i in range(len(square)):
+            square[i] = 1.0 if i % (D + 1) == 0 else 0.0
+    for i in range(D):
+        counted.paid[i] = counted.u[i] = 0.0
+    for i in range(len(vectors.visits)):
+        vectors.visits[i] = 0
+    lane.frames = 0
 
 
 @no_type_check
@@ -345,5 +368,5 @@ def flush(matrices, vectors, D):
 
 HELPERS = (
     mix, epsilon_greedy, greedy_actions, times, add_outer, flush, *counting.HELPERS, featurise, values, cell_of,
-    begin_episode, learn_Xi, learn_Psi, bonus_of,
+    start_over, begin_episode, learn_Xi, learn_Psi, bonus_of,
 )  # fmt: skip

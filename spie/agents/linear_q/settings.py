@@ -47,6 +47,7 @@ class LinearQ(Agent[EpisodeTrace]):
     standardised: bool = False  # whether the bonus is paid in deviations from its mean, less 1
     potential: bool = False  # whether what is paid is moved backwards by successor features of discount gamma_sr
     optimism: float = 0.0  # C of C / (1 + n)^2, which acting and looking ahead add to Q of an action tried n times
+    episodic: bool = False  # whether SF, PF, counts and potential are forgotten when an episode begins
     tie_tolerance: float = 1e-9  # relative difference below which values count as equal
     precision: Literal["float64", "float32"] = "float64"  # of features, weights and matrices (docs/speed.md)
 
@@ -70,6 +71,7 @@ class LinearQ(Agent[EpisodeTrace]):
             raise unknown("count for LinearQ", self.count, ("cells", "features"))
         check_flag("LinearQ: standardised", self.standardised)
         check_flag("LinearQ: potential", self.potential)
+        check_flag("LinearQ: episodic", self.episodic)
         if self.count == "features" and "visits_next" not in get_reward(self.reward).needs:
             cure = 'use "count", or leave out count="features"'
             raise ValueError(f'LinearQ: reward "{self.reward}" counts nothing; {cure}')
