@@ -135,7 +135,8 @@ class Experiment:
     tiers: Mapping[str, "Tier"] = field(default_factory=dict)  # budgets by name
     asked: AskedOptions = AskedOptions()
     ships: Callable[["Experiment", Any], Sequence[SectionPart]] | None = None  # as section: see `spie.paper.shipped`
-    grows: bool = False  # its runs take hours: what ships may have some of them, and others are added elsewhere
+    grows: bool = False  # its runs take hours: what ships may have some of them, and others are added later
+    keeps: bool = True  # whether what grows has all that its runs left, so that it can grow on another machine
 
     @property
     def key(self) -> str:

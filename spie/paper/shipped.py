@@ -12,7 +12,8 @@ Where an experiment says `grows=True`, its runs take hours, and the file need no
 written with what is stored, at once and after every run; it has all that these runs left, so on another machine, whose
 store lacks them, `spie run NAME --ship` takes them from the file, runs others and adds those; what a run left that is
 in the file of another experiment stays there and is taken from there. The page says which runs are missing. Where a
-run has a block of seeds (`in_blocks`), more seeds are more runs: --seeds 2 adds to a file of one.
+run has a block of seeds (`in_blocks`), more seeds are more runs: --seeds 2 adds to a file of one. With `keeps=False` the
+file of very many runs has measures and digests alone, and grows only where the results are.
 
 With a budget in frames, `spie run table2 --frames 1000000 --ship` writes a file of its own, table2@1000000.json.gz. The
 page shows a file, marked with the day and the commit, beside what the user ran, and the verdicts on the experiment's
@@ -289,7 +290,7 @@ def _entry(experiment: Experiment, run: Run, result: Result) -> dict[str, Any]:
 
 def _kept(experiment: Experiment, run: Run, results: Results, elsewhere: set[str]) -> dict[str, Any]:
     """Where the file grows, all that a run left and how it was made: another machine can take it from there."""
-    if not experiment.grows or run.id in elsewhere:
+    if not (experiment.grows and experiment.keeps) or run.id in elsewhere:
         return {}
     info = results.store.info(run.id)
     made = {name: info[name] for name in ("versions", "seconds", "cpu_seconds", "stored")}
@@ -324,6 +325,10 @@ def take_up(experiment: Experiment, seeds: int, store: Store) -> dict[Path, int]
                 raise ValueError(f"{path_of(key)}: what {run.env} {run.agent} left is not what its digest says")
             save(store, run, result, made["seconds"], made["cpu_seconds"], made["versions"], made["stored"])
             taken[path_of(key)] += 1
+    lacking = set() if own is None or own.stale or experiment.keeps else {i for i in own.ids if i not in store}
+    if lacking:
+        cure = "ship from the results that have them, or run them here first, without --ship"
+        raise ValueError(f"{path_of(experiment.key)} has {len(lacking)} runs that these results lack; {cure}")
     return dict(taken)
 
 

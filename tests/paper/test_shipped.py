@@ -465,6 +465,20 @@ def test_what_the_file_of_another_experiment_has_is_taken_from_there_and_kept_on
     assert "also: 1 runs taken from" in err.replace("\n", "")
 
 
+def test_a_file_without_what_runs_left_grows_only_where_the_results_are(spie, monkeypatch):
+    EXPERIMENTS._values["quick"] = dataclasses.replace(get_experiment("quick"), keeps=False)
+    path = growing((0, 1, 2))
+    before = path.read_bytes()
+    assert not any("left" in entry for entry in shipped.find("quick").content["runs"])
+    code, _, err = spie("run", "quick", "--ship", "--results", "two.db")
+    cure = "ship from the results that have them, or run them here first, without --ship"
+    assert (code, err) == (2, f"spie: {path} has 3 runs that these results lack; {cure}\n")
+    assert path.read_bytes() == before
+    assert spie("run", "quick", "--ship", "--results", "one.db")[0] == 0
+    file = shipped.find("quick")
+    assert (len(file.ids), file.unfinished, file.stale) == (12, "", "")
+
+
 def test_a_file_that_grows_is_written_after_every_run(spie, monkeypatch):
     growing((0, 1))
 

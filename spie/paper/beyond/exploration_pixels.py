@@ -243,7 +243,7 @@ SAID = (
 
 
 def _panels(env: str, cells: Mapping[str, Stored]) -> list[Panel]:
-    x = np.linspace(0, STEPS[env], 101)
+    x = np.linspace(0, STEPS[env], 51)
     shown = {name: one for name, one in cells.items() if not one.run.variant or one.run.variant == PAID}
     seen = {name: mean_curve(x, 100 * one.trace.coverage(x), one.look) for name, one in shown.items()}
     found = {name: mean_curve(x, goals(one.trace, x), one.look) for name, one in shown.items()}
@@ -289,5 +289,6 @@ register_experiment(
         on="processes",
         ships=section,
         grows=True,
+        keeps=False,
     )
 )
