@@ -147,10 +147,22 @@ class Trace:
         seen = np.array([np.searchsorted(row, np.asarray(steps), side="right") for row in first])
         return np.asarray(seen / first.shape[1])
 
+    def joined_with(self, more: "Sequence[Trace]") -> "Trace":
+        """One trace of the seeds of all."""
+        return joined([self, *more])
+
     def steps_to(self, share: float) -> NDArray[np.float64]:
         """Steps until a share of the states was visited, [seeds]; a seed that never got there counts one step more."""
         first = np.sort(np.where(self.first_visit < 0, self.steps[:, None] + 1, self.first_visit), axis=1)
         return np.asarray(first[:, math.ceil(share * first.shape[1] - 1e-9) - 1], np.float64)
+
+
+PER_EPISODE = ("episode_steps", "episode_rewards", "episode_bonuses", "terminated")  # [seeds, episodes]
+
+
+def _of_all(arrays: Sequence[NDArray[Any]], episodes: int) -> NDArray[Any]:
+    """Arrays of some seeds each as one, with as many episodes."""
+    return np.concatenate([np.pad(array, [(0, 0), (0, episodes - array.shape[1])]) for array in arrays])
 
 
 def joined(traces: Sequence[Trace]) -> Trace:
@@ -161,14 +173,23 @@ def joined(traces: Sequence[Trace]) -> Trace:
 
     def field_of_all(name: str) -> NDArray[Any]:
         arrays = [trace.arrays[name] for trace in traces]
-        if name in ("episode_steps", "episode_rewards"):
-            arrays = [np.pad(array, [(0, 0), (0, episodes - array.shape[1])]) for array in arrays]
-        return np.concatenate(arrays)
+        return _of_all(arrays, episodes) if name in PER_EPISODE else np.concatenate(arrays)
 
     names = [name for name in first.arrays if all(name in trace.arrays for trace in traces)]
     paths = {seed: path for trace in traces for seed, path in trace.paths.items()}
     found: dict[str, Any] = {name: field_of_all(name) for name in names}
     return Trace(**found, paths=paths, settings=first.settings)
+
+
+def joined_episodes(traces: "Sequence[EpisodeTrace]") -> "EpisodeTrace":
+    """The same of traces of episodes."""
+    first, episodes = traces[0], max(trace.episode_steps.shape[1] for trace in traces)
+    found: dict[str, Any] = {}
+    for name, value in vars(first).items():
+        arrays = [vars(trace)[name] for trace in traces]
+        if name != "settings" and value is not None:
+            found[name] = _of_all(arrays, episodes) if name in PER_EPISODE else np.concatenate(arrays)
+    return EpisodeTrace(first.settings, **found)
 
 
 def curve_of_episodes(
@@ -244,6 +265,10 @@ class EpisodeTrace:
     def failures(self) -> list[str]:
         """A line for each seed that stopped early because its numbers were no longer finite."""
         return _failures(self)
+
+    def joined_with(self, more: "Sequence[EpisodeTrace]") -> "EpisodeTrace":
+        """One trace of the seeds of all."""
+        return joined_episodes([self, *more])
 
     @property
     def first_success(self) -> NDArray[np.int64]:

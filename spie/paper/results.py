@@ -10,7 +10,6 @@ from spie.paper.registry import experiment_of
 from spie.paper.sections import Look
 from spie.runs.run import Run, load
 from spie.runs.store import Store
-from spie.trace import joined
 
 Value = TypeVar("Value")
 
@@ -99,4 +98,4 @@ def _runs(results: Results, key: str) -> list[Run]:
 def _trace(results: Results, *runs: Run) -> Any:
     """What runs of one cell left, their seeds together."""
     first, *more = (load(results.store, run) for run in runs)
-    return joined([first, *more]) if more else first
+    return first.joined_with(more) if more else first

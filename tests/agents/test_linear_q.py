@@ -95,7 +95,7 @@ def test_engine_equals_the_reference_where_features_are_counted(options, cap):
 @pytest.mark.parametrize(
     "options", [{}, {"count": "features", "standardised": True, "potential": True, "optimism": 2.0}]
 )
-def test_engine_equals_the_reference_where_every_episode_starts_anew(options):
+def test_engine_equals_the_reference_where_every_episode_starts_again_from_nothing(options):
     """Psi, Xi and cells of the one, counts on features and U of the other."""
     agent = LinearQ(reward="count", epsilon=0.1, beta=0.01, dimension=40, episodic=True, **options)
     expected = assert_equal_to_reference(agent, CAR, 150, seed=1, episodes=3)

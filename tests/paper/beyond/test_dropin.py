@@ -60,6 +60,9 @@ def test_a_seed_gives_the_same_run_again():
     n = alone.episode_steps.shape[1]
     np.testing.assert_array_equal(alone.episode_steps[0], among.episode_steps[1, :n])
     np.testing.assert_array_equal(alone.episode_bonuses[0], among.episode_bonuses[1, :n])
+    together = agent.run(task, 300, (2,)).joined_with([alone])  # seeds that were run apart
+    for name, array in vars(among).items():
+        np.testing.assert_array_equal(vars(together)[name], array, err_msg=name)
     assert dropin.TASKS["frozen-lake"].digest != dropin.TASKS["deep-sea"].digest
 
 

@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 
+from made_up import fill
+from spie.paper import claims
 from spie.paper.beyond import exploration_dropin as judge
 from spie.paper.registry import get_experiment
+from spie.paper.results import Results
+from spie.runs.store import Store
 from spie.trace import EpisodeTrace
 
 
@@ -29,6 +33,30 @@ def test_the_tiers_grow_and_only_the_full_one_has_the_large_levels():
     assert {run.env for run in full.runs(10)} - {run.env for run in small.runs(5)} == set(judge.LARGE)
     assert [run.agent for run in small.runs(5)][-4:] == ["rnd"] * 4
     assert len({run.id for run in small.runs(5)}) == len(small.runs(5))
+    for tier in (small, hours, full):  # a seed is a run, and all have their first before any has its second
+        one, two = tier.runs(1), tier.runs(2)
+        assert [run.seed_numbers for run in two] == [(0,)] * len(one) + [(1,)] * len(one)
+        assert [run.id for run in two[: len(one)]] == [run.id for run in one]
+
+
+@pytest.mark.parametrize(("share", "verdict"), [(0.9, "reproduced"), (0.2, "not reproduced")])
+def test_the_ledger_takes_the_largest_tier_and_the_best_rival_of_each_task(tmp_path, monkeypatch, share, verdict):
+    shares = {"sp-novelty": share, "count": 0.5, "novelty": 0.4}
+    monkeypatch.setattr(judge, "late_success", lambda trace, steps: np.resize([-0.1, 0.1], 12) + of(trace))
+
+    def of(trace):
+        return shares[next((name for name in shares if f"reward='{name}'" in trace.settings), "novelty")]
+
+    with Store(tmp_path / "results.db") as store:
+        fill(store, "exploration-dropin@tier=hours")
+        results = Results(store)
+        found = {one.claim.id: one for one in claims.judge(results, judge.CLAIMS)}
+        tables = judge.section(get_experiment(judge.NAME, tier="hours"), results)[:-1]
+    assert found["spie-dropin-beats-all-controls"].verdict == verdict
+    assert found["spie-dropin-adds-to-novelty"].verdict == verdict
+    labels = [part.label for part in found["spie-dropin-beats-all-controls"].parts]
+    assert labels == [f"{env} count" for env in judge.JUDGED]
+    assert [len(table.rows) for table in tables] == [9, 11, 9, 9]
 
 
 @pytest.mark.slow
