@@ -179,5 +179,4 @@ for name, title, planned in (
     ("pixels-paper", "The same with the bonus as the paper pays it: beta .07, not scaled, clipped", printed_runs),
     ("pixels-readings", "DQN-SF-PF and RND on four-rooms under other readings of the open points", reading_runs),
 ):
-    keeps = name != "pixels-readings"  # which has all of its runs
-    register_experiment(Experiment(name, title, section, in_blocks(planned, BLOCK), ships=section, keeps=keeps, **HOW))
+    register_experiment(Experiment(name, title, section, in_blocks(planned, BLOCK), ships=section, **HOW))
