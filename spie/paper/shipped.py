@@ -12,8 +12,8 @@ Where an experiment says `grows=True`, its runs take hours, and the file need no
 written with what is stored, at once and after every run; it has all that these runs left, so on another machine, whose
 store lacks them, `spie run NAME --ship` takes them from the file, runs others and adds those; what a run left that is
 in the file of another experiment stays there and is taken from there. The page says which runs are missing. Where a
-run has a block of seeds (`in_blocks`), more seeds are more runs: --seeds 2 adds to a file of one. With `keeps=False` the
-file of very many runs has measures and digests alone, and grows only where the results are.
+run has a block of seeds (`in_blocks`), more seeds are more runs: --seeds 2 adds to a file of one. With `keeps=False`
+the file of very many runs has measures and digests alone, and grows only where the results are.
 
 With a budget in frames, `spie run table2 --frames 1000000 --ship` writes a file of its own, table2@1000000.json.gz. The
 page shows a file, marked with the day and the commit, beside what the user ran, and the verdicts on the experiment's
