@@ -67,7 +67,7 @@ def fit(
         counted(n, what) for what, n in {"subject": len(read.subjects), "step": steps, "model": len(names)}.items()
     )
     seconds = _seconds(len(read.subjects), steps, len(names), starts, check)
-    print(f"{counts}: about {duration(seconds)} on one core, and at first {duration(COMPILED * len(names))} to compile")
+    show(f"{counts}: about {duration(seconds)} on one core, and at first {duration(COMPILED * len(names))} to compile")
     for note in read.notes:
         show(note)
     parts = out / "parts"

@@ -32,6 +32,7 @@ MEANINGS = {
 }
 HEADINGS = {"bic": "BIC", "aic": "AIC", "rms_error": "RMS error"}
 LOOKS = [Look(name) for name in ("sarsa-sr", "sarsa-fr", "sarsa-sr-pr", "sarsa", "sarsa-srr-b")]  # of the best models
+NOTHING = 5e-5  # a difference per choice that is 0 in the tables
 OURS, AT_RANDOM = Look("sarsa-srr"), Look("random")  # of the subjects, and of chance
 
 
@@ -154,7 +155,7 @@ def _held_out(heldout: Rows | None, subjects: int) -> str:
     said = f"On held-out choices {heldout[0]['model']} is the best"
     if subjects < 2:
         return f"{said}; of one subject, so there is no saying how sure this is."
-    near = [row["model"] for row in heldout[1:] if row["behind_best"] < 2 * row["standard_error"]]
+    near = [row["model"] for row in heldout[1:] if row["behind_best"] < max(2 * row["standard_error"], NOTHING)]
     if near:
         return f"{said}; less than two standard errors behind it: {', '.join(near)}."
     return f"{said}, all others more than two standard errors (over {subjects} subjects) behind it."

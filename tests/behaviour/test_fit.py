@@ -128,6 +128,8 @@ def test_the_page_says_which_models_are_not_told_apart():
 
     assert _held_out(rows(0, 0.15, 0.3), 9).endswith("m0 is the best; less than two standard errors behind it: m1.")
     assert "all others more than two standard errors (over 9 subjects) behind it" in _held_out(rows(0, 0.25), 9)
+    alike = Rows([{"model": name, "behind_best": 1e-9, "standard_error": 0.0} for name in ("one", "other")])
+    assert "less than two standard errors behind it: other" in _held_out(alike, 9)
     assert "no saying how sure" in _held_out(rows(0, 0.25), 1)
     assert _held_out(None, 9) == _held_out(rows(0), 9) == "Nothing was compared on held-out choices."
 
