@@ -6,8 +6,11 @@ from typing import Any
 
 from spie.behaviour.rows import Rows, short
 from spie.comparison.outcome import BonusComparison
+from spie.numbers import number
 from spie.page import standalone
 from spie.paper.sections import Curve, CurvePanels, Panel, Row, SectionPart, Table, Text
+
+MOST_CURVES = 6  # of a panel, besides the bare agent
 
 
 def _table(rows: Rows, roles: Mapping[str, str], texts: int) -> Table:
@@ -22,18 +25,22 @@ def _cell(name: str, value: Any) -> str:
     if value is not None and name in ("outweighs the reward", "episodes that end by themselves"):
         return f"{value:.0%}"
     if value is not None and name in ("p", "microseconds per step more than bare"):
-        return f"{value:.2g}"
-    return f"{value:.3g}" if isinstance(value, float) else short(value)
+        return number(value, significant=2)
+    return number(value, significant=3) if isinstance(value, float) else short(value)
 
 
 def _curves(found: BonusComparison) -> CurvePanels:
     x, curves = found.curves()
-    names = list(curves)
-    groups = [names[:1] + names[first : first + 4] for first in range(1, len(names), 4)] or [names]
-    panels = [
-        Panel("", {name: Curve(x / 1000, *curves[name]) for name in group}, "thousand steps", "reward per episode")
-        for group in groups
-    ]
+    roles = {one.arm.name: one.arm.role for one in found.trained}
+    groups: dict[str, list[str]] = {}
+    for role, title in (("control", "controls"), ("bonus", "bonuses")):
+        names = [name for name in curves if roles[name] == role]
+        for first in range(0, len(names), MOST_CURVES):
+            groups[f"{title}{', more' * (first > 0)}"] = names[first : first + MOST_CURVES]
+    panels = []
+    for title, names in (groups or {"": []}).items():
+        shown = {name: Curve(x / 1000, *curves[name]) for name in ("bare", *names)}
+        panels.append(Panel(title, shown, "thousand steps", "reward per episode"))
     return CurvePanels(
         "The environment's own reward per episode, mean and 95 % interval over seeds; more is better", panels
     )
@@ -46,8 +53,9 @@ def parts(found: BonusComparison) -> list[tuple[str, list[SectionPart]]]:
     calibration = found.calibration
     seen = "" if calibration.seen_reward else " (no reward other than 0 was seen, so this is a guess)"
     random = (
-        f"A random policy gets {found.random_reward:.4g} an episode; the largest average of |reward| over 100 steps is "
-        f"{calibration.scale:.3g}{seen}. Betas make the bonus .1, 1 and 10 times as large as that."
+        f"A random policy gets {number(found.random_reward, significant=4)} an episode; the largest average of |reward| "
+        f"over 100 steps is {number(calibration.scale, significant=3)}{seen}. Betas make the bonus .1, 1 and 10 times as "
+        "large as that."
     )
     chosen = (
         f"{found.tried} settings were tried on {found.choice_seeds} seeds each; the best of each arm ran again on "
