@@ -53,9 +53,9 @@ def parts(found: BonusComparison) -> list[tuple[str, list[SectionPart]]]:
     calibration = found.calibration
     seen = "" if calibration.seen_reward else " (no reward other than 0 was seen, so this is a guess)"
     random = (
-        f"A random policy gets {number(found.random_reward, significant=4)} an episode; the largest average of |reward| "
-        f"over 100 steps is {number(calibration.scale, significant=3)}{seen}. Betas make the bonus .1, 1 and 10 times as "
-        "large as that."
+        f"A random policy gets {number(found.random_reward, significant=4)} an episode; the largest average of "
+        f"|reward| over 100 steps is {number(calibration.scale, significant=3)}{seen}. Betas make the bonus .1, 1 and "
+        "10 times as large as that."
     )
     chosen = (
         f"{found.tried} settings were tried on {found.choice_seeds} seeds each; the best of each arm ran again on "
