@@ -264,7 +264,10 @@ class DictReplayBuffer(_FreshBonus, PlainDictReplayBuffer):
 
 
 class LogIntrinsicReward(BaseCallback):
-    """Writes intrinsic/raw_mean, intrinsic/scaled_mean, intrinsic/beta and explore/coverage to the agent's log.
+    """Writes means of the bonus, its beta and explore/coverage to the agent's log.
+
+    intrinsic/raw_mean is the bonus by its formula, scaled_mean as `normalise` and `ends` leave it, added_mean what was
+    added to the reward: beta times that. Coverage is of tables.
 
     It finds `spie.sb3.IntrinsicReward`, or `spie.IntrinsicReward` in the environments of this process.
 
@@ -293,6 +296,8 @@ class LogIntrinsicReward(BaseCallback):
     def _on_step(self) -> bool:
         self.logger.record_mean("intrinsic/raw_mean", float(np.mean([bonus.raw for bonus in self.bonuses])))
         self.logger.record_mean("intrinsic/scaled_mean", float(np.mean([bonus.paid for bonus in self.bonuses])))
+        added = [bonus.beta * np.asarray(bonus.paid) for bonus in self.bonuses]
+        self.logger.record_mean("intrinsic/added_mean", float(np.mean(added)))
         self.logger.record("intrinsic/beta", float(np.mean([bonus.beta for bonus in self.bonuses])))
         coverage = float(np.mean([bonus.coverage for bonus in self.bonuses]))
         if not np.isnan(coverage):

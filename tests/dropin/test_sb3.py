@@ -110,6 +110,7 @@ def test_the_callback_logs_the_bonus_raw_and_scaled_and_the_coverage(tmp_path):
     last = {name: float(value) for name, value in rows[-1].items() if value}
     assert last["intrinsic/raw_mean"] == last["intrinsic/scaled_mean"] == -1
     assert last["intrinsic/beta"] == pytest.approx(0.5 * (1 - 78 / 80))  # at the last of 80 steps of two environments
+    assert last["intrinsic/added_mean"] == pytest.approx(-0.5 * (1 - 59 / 80))  # steps 40, 42, ..., 78: the mean is 59
     assert last["explore/coverage"] in (0.5, 0.75, 1)
     assert last["rollout/ep_rew_mean"] >= -5
     with pytest.raises(
