@@ -24,8 +24,10 @@ def _table(rows: Rows, roles: Mapping[str, str], texts: int) -> Table:
 def _cell(name: str, value: Any) -> str:
     if value is not None and name in ("outweighs the reward", "episodes that end by themselves"):
         return f"{value:.0%}"
-    if value is not None and name in ("p", "microseconds per step more than bare"):
-        return number(value, significant=2)
+    if value is not None and name == "microseconds per step more than bare":
+        return number(value, 1)
+    if value is not None and name == "p":
+        return f"{value:.2g}"
     return number(value, significant=3) if isinstance(value, float) else short(value)
 
 
