@@ -51,17 +51,30 @@ class MadeTask:
 def made_task(where: str | Callable[[], Any] | gym.Env[Any, Any]) -> MadeTask:
     """The task that is named, or that a function makes: `module:function`, `file.py:function`, or itself."""
     if isinstance(where, gym.Env):
-        if where.spec is None:
-            raise ValueError(f"{type(where).__name__} cannot be made again; give its id, or a function that makes it")
-        return MadeTask(where.spec.id)
+        if not _is_as_registered(where):
+            which = type(where.unwrapped).__name__
+            raise ValueError(f"{which} cannot be made again as it is; give its id, or a function that makes it")
+        return MadeTask(str(where.spec.id))  # type: ignore[union-attr]
     if callable(where):
         return MadeTask(where.__name__, where, text_of(where))
     if not is_name(where):
         raise ValueError(f"env must be the name of a task, or a function that makes one, not {told(where)}")
+    if where.endswith(".py"):
+        raise ValueError(f"{where}: which function in it makes the environment? Write {where}:function")
     if is_function(where):
         named_function(where)
         return MadeTask(where, None, named_text(where))
     return MadeTask(where)
+
+
+def _is_as_registered(env: gym.Env[Any, Any]) -> bool:
+    """Whether its id alone makes it again: no options, time limits or wrappers of the user's."""
+    spec = env.spec
+    usual = None if spec is None else gym.registry.get(spec.id)
+    if spec is None or usual is None:
+        return False
+    same = {**spec.kwargs, "render_mode": None} == {**usual.kwargs, "render_mode": None}
+    return same and spec.max_episode_steps == usual.max_episode_steps and not spec.additional_wrappers
 
 
 def is_function(name: str) -> bool:

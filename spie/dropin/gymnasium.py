@@ -20,6 +20,15 @@ Array = NDArray[Any]
 COUNT_REWARDS = (gym.wrappers.RecordEpisodeStatistics.__name__, "Monitor")  # and tell of them in info["episode"]
 
 
+def _instead(env: Any) -> str:
+    """What was given that is no environment, and what to write."""
+    if isinstance(env, str):
+        return f'a text; write gym.make("{env[:80]}")'
+    if isinstance(env, type):
+        return f"a class; write {env.__name__}()"
+    return f"{type(env).__name__}; for a VecEnv of Stable-Baselines3 take spie.sb3.IntrinsicReward"
+
+
 class IntrinsicReward(WithBonus, gym.Wrapper[Any, Any, Any, Any]):
     """Adds beta times an intrinsic reward to the reward of an environment; of a vector environment likewise.
 
@@ -73,10 +82,7 @@ class IntrinsicReward(WithBonus, gym.Wrapper[Any, Any, Any, Any]):
             if isinstance(env, gym.vector.VectorEnv):
                 return VectorIntrinsicReward(env, *arguments, **options)
             if not isinstance(env, gym.Env):
-                raise ValueError(
-                    f"IntrinsicReward wraps a Gymnasium environment, not {type(env).__name__}; for a VecEnv of "
-                    "Stable-Baselines3 take spie.sb3.IntrinsicReward"
-                )
+                raise ValueError(f"IntrinsicReward wraps a Gymnasium environment, not {_instead(env)}")
             return super().__new__(cls)
 
     @staticmethod

@@ -410,7 +410,16 @@ def test_environments_have_many_names():
     assert game.observation_space.contains(game.reset(seed=0)[0])
     assert game.observation_space.shape == (4, 84, 84)
     assert made_task(gym.make("FrozenLake-v1")).name == "FrozenLake-v1"
-    with pytest.raises(ValueError, match="Lit cannot be made again; give its id, or a function that makes it"):
+    for other in (
+        gym.make("FrozenLake-v1", map_name="8x8"),
+        gym.make("CliffWalking-v1", max_episode_steps=50),
+        gym.wrappers.TransformReward(gym.make("CliffWalking-v1"), lambda r: r),
+    ):  # its id alone would make another environment
+        with pytest.raises(ValueError, match=r"Env cannot be made again as it is; give its id, or a function that"):
+            spie.compare(other)
+    with pytest.raises(ValueError, match=r"^mine.py: which function in it .*\? Write mine.py:function$"):
+        spie.compare("mine.py")
+    with pytest.raises(ValueError, match="Lit cannot be made again as it is; give its id, or a function that makes it"):
         made_task(Lit())
 
 

@@ -152,6 +152,15 @@ def test_a_teacher_has_ends_of_its_own():
         spie.IntrinsicReward(gym.make("FrozenLake-v1"), "teacher", ends="neutral", gamma=0.9)
 
 
+def test_what_is_no_environment_is_refused_with_what_to_write():
+    for wrong, message in (
+        ("CartPole-v1", r'a text; write gym.make\("CartPole-v1"\)'),
+        (gym.Env, r"a class; write Env\(\)"),
+    ):
+        with pytest.raises(ValueError, match=f"^IntrinsicReward wraps a Gymnasium environment, not {message}$"):
+            spie.IntrinsicReward(wrong, "count")
+
+
 def test_wrong_orders_are_refused_with_the_cure():
     with pytest.raises(ValueError, match=r"write NormalizeReward\(IntrinsicReward\(env, \.\.\.\)\)"):
         spie.IntrinsicReward(gym.wrappers.NormalizeReward(Car()), "count")
