@@ -134,7 +134,7 @@ def _run(
         if after is not None and len(missing) < len(runs):
             after(store)
         with _progress(runs, store, console) as report:
-            for r in execute(runs, store, on or e.on, address, report):
+            for r in execute(runs, store, on or e.on, address, report, functools.partial(_say_failed, console)):
                 report(r, 1.0)
                 if after is not None and r.id in missing:
                     after(store)
@@ -147,6 +147,15 @@ def _run(
     elif cells:
         _print_cells(e, cells)
     return cells
+
+
+def _say_failed(console: "Console", run: "Run", error: Exception) -> None:
+    """That a run failed, while the others go on: hours may pass until they are stored."""
+    from spie.paper.contenders import label_of
+
+    console.print(
+        f"{run.env} {label_of(run)} failed: {plain(str(error))}; the others go on", highlight=False, markup=False
+    )
 
 
 def _chosen_runs(e: "Experiment", runs: "list[Run]", only: "Sequence[str] | None") -> "list[Run]":

@@ -47,13 +47,15 @@ def execute(
     on: str = "serial",
     address: str | None = None,
     progress: Progress = lambda run, share: None,
+    failing: Callable[[Run, Exception], None] = lambda run, error: None,
 ) -> Generator[Run, None, None]:
     """Run what the store does not have yet, and yield each run once it is stored; those stored before come first.
 
     address: of a Ray cluster that is there already; without one, Ray starts on this machine and ends with this process.
     progress: told now and then how much of a run is done. A run that is resumable keeps checkpoints beside the store
     until it is stored; on Ray, workers that do not see that folder send them there.
-    A run that fails does not keep the others from being run and stored; it is told of when they are.
+    A run that fails does not keep the others from being run and stored: it is raised when they are, and `failing` is
+    told of it at once.
     """
     if not is_among(on, BACKENDS):
         raise unknown("backend", on, BACKENDS)
@@ -79,6 +81,8 @@ def execute(
         for run, outcome in finished:
             if isinstance(outcome, Exception):
                 failed.append((run, outcome))
+                if len(missing) > 1:
+                    failing(run, outcome)
                 continue
             save(store, run, *outcome)
             shutil.rmtree(_folder(store, run), ignore_errors=True)

@@ -129,3 +129,40 @@ def test_seeds_side_by_side_go_on_from_their_checkpoints_to_the_same_bits(agent,
     assert not (tmp_path / "lanes").exists()
     for name, array in whole.arrays.items():
         assert_array_equal(trace.arrays[name], array, err_msg=name)
+
+
+@pytest.mark.slow
+def test_seeds_whose_checkpoints_are_damaged_or_in_use_lose_time_and_nothing_else(tmp_path, monkeypatch):
+    from spie.agents.dqn import many_seeds
+    from spie.agents.dqn.folder import locked
+
+    monkeypatch.setattr(many_seeds, "PAUSE", 0.0)  # a checkpoint at every step
+    monkeypatch.setattr(many_seeds, "PATIENCE", 0.0)
+    settings = spie.agent("dqn", preset="small", learning_starts=30, batch=8)
+    room = spie.task("cluster-hard", kind="images")
+    whole = settings.run(room, 80, 2)
+
+    def stop(share):
+        if share > 0.6:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        settings.run(room, 80, 2, session=Session(folder=tmp_path, progress=stop))
+    with locked(tmp_path), pytest.raises(ValueError, match="is being trained by another process; wait for it"):
+        settings.run(room, 80, 2, session=Session(folder=tmp_path))
+    (frames,) = (tmp_path / "lanes" / "frames-0").glob("*.u8")
+    frames.write_bytes(frames.read_bytes()[:-1])  # what the last checkpoint needs, and the one before it does not
+    for expected in (0.6, 0.0):
+        shares = []
+
+        def watch(share, shares=shares):
+            shares.append(share)
+            raise Stopped
+
+        with pytest.raises(Stopped):
+            settings.run(room, 80, 2, session=Session(folder=tmp_path, progress=watch))
+        assert expected < shares[0] < expected + 0.05
+        frames.write_bytes(b"")  # and now there is nothing to go on from
+    trace = settings.run(room, 80, 2, session=Session(folder=tmp_path))
+    for name, array in whole.arrays.items():
+        assert_array_equal(trace.arrays[name], array, err_msg=name)

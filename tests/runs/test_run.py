@@ -281,10 +281,11 @@ class Strange(Exception):
 
 @pytest.mark.parametrize("on", ["serial", "processes"])
 def test_a_run_that_fails_is_told_of_once_the_others_are_stored(tmp_path, on):
-    runs = [Run("swim", "picky", Picky(), spie.riverswim(), steps, 2) for steps in (1, 2, 5, 6)]
+    runs, told = [Run("swim", "picky", Picky(), spie.riverswim(), steps, 2) for steps in (1, 2, 5, 6)], []
     with Store(tmp_path / "r.db") as store:
         with pytest.raises(ValueError, match=r"^1 of 4 runs failed, 3 are stored: swim picky: two is too few$"):
-            list(execute(runs, store, on))
+            list(execute(runs, store, on, failing=lambda run, error: told.append((run.steps, str(error)))))
+        assert told == [(2, "two is too few")]
         assert [run.steps for run in runs if run.id in store] == [1, 5, 6]
         with pytest.raises(ValueError, match=r"^two is too few$"):  # alone, in its own words
             list(execute(runs, store, on))

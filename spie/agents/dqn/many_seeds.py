@@ -1,9 +1,11 @@
 """Many seeds of a deep agent: side by side in one process, and what they leave as a trace."""
 
 import dataclasses
+import functools
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 from spie.agents.dqn import checkpoint
 from spie.agents.dqn.build import build
 from spie.agents.dqn.cost import check_fits
+from spie.agents.dqn.folder import locked
 from spie.agents.dqn.hardware import on_threads
 from spie.agents.dqn.learner import Learner
 from spie.agents.dqn.parts import Episode
@@ -39,6 +42,27 @@ def side_by_side(
     progress: called with the share that is done, a thousand times or less. folder: for checkpoints until it is done,
     from which a run that was killed goes on.
     """
+    run = functools.partial(_attempt, settings, task, seeds, steps, threads, progress, folder)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    with nullcontext() if folder is None else locked(folder):
+        while (
+            trace := run()
+        ) is None:  # a checkpoint that could not be used is gone: from the one before, or the start
+            pass
+    return trace
+
+
+def _attempt(
+    settings: DQNSettings,
+    task: ImageTask,
+    seeds: Sequence[int],
+    steps: int,
+    threads: int,
+    progress: Callable[[float], None] | None,
+    folder: Path | None,
+) -> Trace | None:
+    """A run from its newest checkpoint on; None where half of one was restored and turned out to be of no use."""
     env = task.make(settings.envs * len(seeds))
     try:
         check_fits(settings, image_shape(env), steps, len(seeds))
@@ -49,9 +73,8 @@ def side_by_side(
             if folder is not None and learner.env_is_saved:
                 who = f"{settings} on {task.digest}, {steps} steps, seeds {list(seeds)}"
                 kept = LaneCheckpoints(folder / "lanes", learner, episodes, who)
-                if not kept.restore():  # a run of several seeds comes out as if unbroken, or begins again
-                    shutil.rmtree(kept.folder)
-                    return side_by_side(settings, task, seeds, steps, threads, progress, folder)
+                if not kept.restore():
+                    return None
             for ended in learner.loop():
                 for episode in ended:
                     episodes[episode.lane].append(episode)
@@ -76,7 +99,11 @@ class LaneCheckpoints:
         self._saved, self._pause = time.monotonic(), PAUSE
 
     def restore(self) -> bool:
-        """Back to the newest checkpoint that can be read, or to the start; False where episodes cannot go on."""
+        """Back to the newest checkpoint that can be read, or to the start.
+
+        False where the learner is left with half of one, which is gone then; or with all but the episodes under way,
+        and then all are gone: a run of several seeds comes out as if unbroken, or begins again.
+        """
         for path in checkpoint.checkpoints(self.folder):
             try:
                 content = checkpoint.load(path)
@@ -87,8 +114,14 @@ class LaneCheckpoints:
                 continue
             if content.values["who"] != self.who:
                 raise ValueError(f"{self.folder.parent} holds another run; give another folder")
-            load_weights(self.learner, content.weights)
-            if restore(self.learner, content.arrays, content.values, self.frames, content.values["segments"]):
+            try:
+                load_weights(self.learner, content.weights)
+                why = restore(self.learner, content.arrays, content.values, self.frames, content.values["segments"])
+            except (ValueError, KeyError, TypeError, IndexError, AttributeError, RuntimeError):
+                checkpoint.discard(path)
+                return False
+            if why:
+                shutil.rmtree(self.folder)
                 return False
             for a, b, c, r, d, e in content.arrays["episodes"].tolist():
                 self.episodes[int(a)].append(Episode(int(a), int(b), int(c), r, int(d), bool(e)))
