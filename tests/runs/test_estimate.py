@@ -30,6 +30,7 @@ class Slow(spie.Agent):
             pass
 
 
+@pytest.mark.slow
 def test_the_time_is_told_by_the_speed_of_the_machine_now(monkeypatch):
     monkeypatch.setattr(estimates, "slowness", lambda busy_only=False: 3.0)
     monkeypatch.setattr(estimates, "cores", lambda: 2)
