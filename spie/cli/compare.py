@@ -80,10 +80,12 @@ def compare(
     except OutOfTime as stop:
         console.print(f"unfinished: {stop}")
         return
-    _print(found)
-    from spie.page import comparison  # matplotlib: seconds
+    try:
+        _print(found)
+    finally:  # also where what reads the tables has enough of them: | head
+        from spie.page import comparison  # matplotlib: seconds
 
-    comparison.write(output, found, shlex.join(["spie", *sys.argv[1:]]))
+        comparison.write(output, found, shlex.join(["spie", *sys.argv[1:]]))
     print(output.resolve())
 
 
