@@ -41,8 +41,6 @@ def test_the_time_is_told_by_the_speed_of_the_machine_now(monkeypatch):
     other = dataclasses.replace(run, steps=200)
     assert estimate([run, other]).running == pytest.approx(3 * alone)  # one after the other
     assert estimate([run, other], "processes").running == pytest.approx(3 * alone / 2)
-    table = Run("riverswim", "sarsa", spie.Sarsa(), spie.riverswim(), 100, 20)
-    assert estimate([table]).running == pytest.approx(3.0 * table.seconds / 2)  # seeds on both cores
 
 
 def test_a_tenth_of_the_seeds_says_how_soon_episodes_end(monkeypatch):
@@ -63,13 +61,16 @@ def test_kernels_in_words():
 
 
 @pytest.mark.slow
-def test_settings_that_share_a_kernel_count_it_once():
+def test_settings_that_share_a_kernel_count_it_once(monkeypatch):
     request = Request(spie.riverswim(), 10, 2)
     grid = SettingsGrid(spie.Sarsa(), (("reward", ("sr-r", "count")), ("alpha", (0.1, 0.5))))
     assert len({kernel.name for kernel in SettingsGrid.kernels([grid], request)}) == 2
     run = Run("riverswim", "sarsa", spie.Sarsa(reward="sr-r"), spie.riverswim(), 10, 2)
     run.execute()
     assert estimate([run]).kernels == 0
+    monkeypatch.setattr(estimates, "slowness", lambda busy_only=False: 3.0)
+    monkeypatch.setattr(estimates, "cores", lambda: 2)
+    assert estimate([run]).running == pytest.approx(3.0 * run.seconds / 2)  # its seeds run on both cores
 
 
 def test_a_kernel_is_compiled_once_numba_has_left_it_on_disk(tmp_path, monkeypatch):
