@@ -22,6 +22,7 @@ from spie.runs.store import Store
 from spie.runs.user_code import source_of
 from spie.trace import EpisodeTrace, Result, Scores, Trace, Trajectory
 
+SOURCES = ("spie", ":!spie/results")  # what a run may depend on, as git names it
 FORMAT = 2  # of a run's id and of what is stored; raised when either changes so that the old cannot be read
 Role = Literal["paper", "control", "reading", "search"]  # why a run is there: who may claim what of it
 RESULTS: dict[str, type[Any]] = {kind.kind: kind for kind in (Trace, EpisodeTrace, Scores)}
@@ -226,7 +227,7 @@ def _commit() -> str:
     try:
         said = [
             subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=True).stdout.strip()
-            for words in (("rev-parse", "--short=10", "HEAD"), ("status", "--porcelain", "-uno", "--", "spie"))
+            for words in (("rev-parse", "--short=10", "HEAD"), ("status", "--porcelain", "-uno", "--", *SOURCES))
         ]
     except (OSError, subprocess.CalledProcessError):
         return ""

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import json
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from spie.agents.base import changed
 from spie.agents.dqn import checkpoint
 from spie.agents.dqn.build import build
 from spie.agents.dqn.cost import check_fits
@@ -18,7 +20,7 @@ from spie.agents.dqn.folder import locked
 from spie.agents.dqn.hardware import on_threads
 from spie.agents.dqn.learner import Learner
 from spie.agents.dqn.parts import Episode
-from spie.agents.dqn.settings import DQNSettings
+from spie.agents.dqn.settings import VERSION, DQNSettings
 from spie.agents.dqn.state import load_weights, restore, state_of, weights_of
 from spie.tasks.base import ImageTask
 from spie.tasks.gymnasium import image_shape
@@ -71,7 +73,14 @@ def _attempt(
             learner = build(settings, env, seeds, steps, frame_skip=task.frame_skip)
             kept = None
             if folder is not None and learner.env_is_saved:
-                who = f"{settings} on {task.digest}, {steps} steps, seeds {list(seeds)}"
+                known = [
+                    VERSION,
+                    changed(settings),
+                    task.digest,
+                    steps,
+                    list(seeds),
+                ]  # options to come leave it as it is
+                who = json.dumps(known, sort_keys=True, default=str)
                 kept = LaneCheckpoints(folder / "lanes", learner, episodes, who)
                 if not kept.restore():
                     return None

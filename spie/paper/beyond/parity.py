@@ -6,6 +6,7 @@ have unlike many seeds all of them count. A run of ours goes on from its checkpo
 What is not equal: it draws its own random numbers, and halves the square of small errors (Adam hardly sees a factor).
 """
 
+import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -253,7 +254,12 @@ def return_curve(trace: Trace, steps: NDArray[np.float64]) -> NDArray[np.float64
 def verdict(ours: NDArray[np.float64], theirs: NDArray[np.float64], random: NDArray[np.float64]) -> tuple[str, str]:
     """The ratio with its interval, and what follows from it."""
     found = ratio("", ours, theirs, **SIMILAR)
-    shown = f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]" if theirs.any() else "no ratio, theirs is 0"
+    if not theirs.any():
+        shown = "no ratio, theirs is 0"
+    elif math.isnan(found.low):  # among the seeds that a bootstrap draws theirs may all be 0
+        shown = f"{found.value:.2f}, without an interval"
+    else:
+        shown = f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]"
     if len(ours) < 2 or len(theirs) < 2:
         return shown, "one seed decides nothing"
     if min(stats.difference(x, random)[1] for x in (ours, theirs)) <= 0:

@@ -63,6 +63,11 @@ def test_where_theirs_is_nothing_there_is_no_ratio():
     assert parity.verdict(nothing, nothing, random) == said
 
 
+def test_a_ratio_to_returns_that_are_mostly_zero_has_no_interval():
+    theirs, random = np.array([0.0, 0.4, 0.0, 0.2, 0.8]), np.full(5, 0.1)
+    assert parity.verdict(np.zeros(5), theirs, random)[0] == "0.00, without an interval"
+
+
 def test_the_page_has_a_row_for_every_agent_of_every_game(tmp_path):
     experiment = get_experiment("parity")
     with Store(tmp_path / "r.db") as store:
