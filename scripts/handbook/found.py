@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from spie.paper import registry, rules
+from spie.paper.beyond.exploration_pixels import WITHOUT
 from spie.paper.claims import Judgement, judge
 from spie.paper.results import Results
 from spie.paper.sections import Table
@@ -29,6 +30,7 @@ def sentences() -> list[str]:
         _coverage(shipped["tuned-grids"]),
         _planner(shipped["exploration"], _judgements(shipped)),
         _pixels(shipped["pixels"]),
+        _novelty(shipped["exploration-pixels"], _judgements(shipped)),
     ]
 
 
@@ -86,20 +88,26 @@ def _coverage(grids: Shipped) -> str:
 def _planner(exploration: Shipped, judgements: Sequence[Judgement]) -> str:
     ours = [j for j in judgements if j.claim.id in exploration.content["claims"]]
     score = {row[0]: row[1] for row in _tables(exploration)[0]}
-    told = Counter(rules_word(j.verdict) for j in ours)
     second = max((name for name in score if name != "spie"), key=lambda name: float(score[name]))
     return (
         f"**What does help on tables** is a planner of ours, `spie`: mean score {score['spie']} over the held-out "
         f"tasks of `spie run exploration`, the second best (`{second}`) {score[second]}, `{SPIE}` {score[SPIE]}. "
-        f"Of {len(ours)} claims on it, {', '.join(f'{n} {word}' for word, n in told.most_common())}."
+        f"{_tally(ours)}"
     )
 
 
-def rules_word(verdict: str) -> str:
-    """A verdict on a claim of ours, which reproduces nothing."""
-    return {rules.REPRODUCED: "hold", rules.PARTLY: "hold in part", rules.NOT_REPRODUCED: "do not hold"}.get(
-        verdict, f"are {verdict}"
-    )
+def _tally(judgements: Sequence[Judgement]) -> str:
+    """How many claims of ours hold, which reproduce nothing: "Of 7 claims on it, 4 hold, 3 hold in part."."""
+    words = {
+        rules.REPRODUCED: ("holds", "hold"),
+        rules.PARTLY: ("holds in part", "hold in part"),
+        rules.NOT_REPRODUCED: ("does not hold", "do not hold"),
+    }
+    told = Counter(j.verdict for j in judgements)
+    said = [
+        f"{n} {words.get(verdict, (f'is {verdict}', f'are {verdict}'))[n > 1]}" for verdict, n in told.most_common()
+    ]
+    return f"Of {len(judgements)} claims on it, {', '.join(said)}."
 
 
 def _pixels(pixels: Shipped) -> str:
@@ -111,6 +119,24 @@ def _pixels(pixels: Shipped) -> str:
     end = ": the paper's deep bonus explores no better than none here." if no_better else "."
     head = f"**On pixels, FourRooms, {pixels.seeds} seeds:** states seen by DQN-SF-PF {seen['dqn-sf-pf']}"
     return f"{head}, by {others}{end}"
+
+
+def _novelty(pixels: Shipped, judgements: Sequence[Judgement]) -> str:
+    said = []
+    for env, table in zip(("FourRooms", "Cluster-hard"), _tables(pixels), strict=False):
+        success = {_name(row[0]): float(row[2].split()[0]) for row in table}
+        rival = max(WITHOUT, key=success.__getitem__)
+        said.append(
+            f"on {env} late success {success['spie']} %, the best of the paper's agents and a constant cost "
+            f"(`{rival}`) {success[rival]}, novelty without a potential {success['novelty']}, true counts paid alike "
+            f"{success['count paid as spie']}"
+        )
+    ours = [j for j in judgements if j.claim.id in pixels.content["claims"] and j.verdict != rules.NOT_RUN]
+    unfinished = " Not all of its runs have ended." if pixels.unfinished else ""
+    return (
+        f"**What does help on pixels** is novelty that is looked ahead to, `spie` there, {pixels.seeds} seeds: "
+        f"{'; '.join(said)}. {_tally(ours)}{unfinished}"
+    )
 
 
 def _tables(shipped: Shipped) -> list[list[Any]]:

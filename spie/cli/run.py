@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from spie.runs.run import Run
     from spie.runs.store import Store
 
+WHOLE = 100.0  # from here on numbers of a task are shown without decimals
+
 
 @app.command()
 def run(
@@ -294,12 +296,17 @@ def _print_cells(experiment: "Experiment", cells: list[dict[str, Any]]) -> None:
     from spie.paper.sections import number
 
     whats = " or ".join(dict.fromkeys(cell["measure"] for cell in cells))
-    title = f"{experiment.title}: {whats}, {cells[0]['n']} seeds"
+    title = f"{experiment.title}: {whats}, {cells[0]['n']} {'seed' if cells[0]['n'] == 1 else 'seeds'}"
     table = Table(title=title, title_justify="left", box=None)
     for column in ("environment", "agent", "ours", "sd", "median", "paper", "verdict"):
         table.add_column(column, justify="right" if column in ("ours", "sd", "median", "paper") else "left")
+    names = ("mean", "sd", "median", "paper_mean")
+    largest: dict[str, float] = {}
     for cell in cells:
-        names = ("mean", "sd", "median", "paper_mean")
-        numbers = (number(cell[name], 0, thousands=",") for name in names)
+        sizes = [abs(cell[name]) for name in names if cell[name] is not None]
+        largest[cell["env"]] = max(largest.get(cell["env"], 0.0), *sizes, 0.0)
+    for cell in cells:
+        digits = 0 if largest[cell["env"]] >= WHOLE else 2  # shares and games of few points would be 0 or 1
+        numbers = (number(cell[name], digits, thousands=",") for name in names)
         table.add_row(plain(cell["env"]), plain(label(cell["agent"], cell["variant"])), *numbers, cell["verdict"])
     Console().print(table)

@@ -1,5 +1,7 @@
 """KEY=VALUE words and times, as every command reads them."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from spie.behaviour.rows import Rows
@@ -66,3 +68,18 @@ def test_a_table_wider_than_the_terminal_goes_on_below_and_its_notes_wrap():
     assert "\n".join(lines).replace("\n", " ").endswith(("a note of many words " * 8).strip())
     assert len(str(table).splitlines()) == 1 + 3 + 1  # not on a terminal: whole lines
     assert Rows([{"a": "x" * 100}]).shown(80).splitlines() == ["a", "x" * 100]  # what cannot be broken is not
+
+
+def test_small_numbers_of_a_task_have_decimals_and_large_ones_have_none(capsys):
+    from spie.cli.run import _print_cells
+
+    def cell(env, mean, paper=None):
+        measured = {"measure": "reward", "n": 1, "mean": mean, "sd": None, "median": mean, "paper_mean": paper}
+        return {"env": env, "agent": "a", "variant": {}, "verdict": "-"} | measured
+
+    _print_cells(
+        SimpleNamespace(title="T"), [cell("rooms", 0.312), cell("river", 1234.5), cell("revenge", 0.25, 1530.0)]
+    )
+    title, _, rooms, river, revenge = (line.split() for line in capsys.readouterr().out.splitlines())
+    assert title == ["T:", "reward,", "1", "seed"]
+    assert [row[2] for row in (rooms, river, revenge)] == ["0.31", "1,234", "0"]
