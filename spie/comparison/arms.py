@@ -25,7 +25,7 @@ Q_LEARNING = "q-learning"
 DEEP = ("ppo", "dqn", "a2c")
 OPTIMISTIC, CONSTANT = "optimistic", "constant"
 ON_TABLES = (CONSTANT, "count", "sr-r", "sr-pr", "teacher")
-ON_FEATURES = (CONSTANT, "count", "rnd", "sf-pf")
+ON_FEATURES = (CONSTANT, "count", "rnd", "sf-pf", "sp-novelty")
 OWN_CHOICES = ("reward", "beta", "ends", "start", "seed", "env", "algorithm", "options", "text")  # of a comparison
 BOTH_ENDS: tuple[Ends, ...] = ("as they are", "neutral")
 
