@@ -132,10 +132,16 @@ def _novelty(pixels: Shipped, judgements: Sequence[Judgement]) -> str:
             f"{success['count paid as spie']}"
         )
     ours = [j for j in judgements if j.claim.id in pixels.content["claims"] and j.verdict != rules.NOT_RUN]
+    noisy = [part for part in pixels.parts if isinstance(part, Table) and ", patch:" in part.caption]
+    success = {_name(row.values[0]): row.values[2].split()[0] for part in noisy[:1] for row in part.rows}
+    noise = ""
+    if noisy:
+        where = noisy[0].caption.partition(",")[0]
+        noise = f" With random pixels in the picture of {where} it is {success['spie']}, no bonus {success['dqn-mmc']}."
     unfinished = " Not all of its runs have ended." if pixels.unfinished else ""
     return (
         f"**What does help on pixels** is novelty that is looked ahead to, `spie` there, {pixels.seeds} seeds: "
-        f"{'; '.join(said)}. {_tally(ours)}{unfinished}"
+        f"{'; '.join(said)}.{noise} {_tally(ours)}{unfinished}"
     )
 
 
