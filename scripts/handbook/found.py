@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from spie.paper import registry, rules
-from spie.paper.beyond.exploration_pixels import WITHOUT
+from spie.paper.beyond.exploration_pixels import NOISY, PLAIN, WITHOUT
 from spie.paper.claims import Judgement, judge
 from spie.paper.results import Results
 from spie.paper.sections import Table
@@ -122,26 +122,25 @@ def _pixels(pixels: Shipped) -> str:
 
 
 def _novelty(pixels: Shipped, judgements: Sequence[Judgement]) -> str:
+    tables = {part.caption.partition(":")[0]: part.rows for part in pixels.parts if isinstance(part, Table)}
+    success = {
+        env: {_name(row.values[0]): float(row.values[2].split()[0]) for row in rows} for env, rows in tables.items()
+    }
     said = []
-    for env, table in zip(("FourRooms", "Cluster-hard"), _tables(pixels), strict=False):
-        success = {_name(row[0]): float(row[2].split()[0]) for row in table}
-        rival = max(WITHOUT, key=success.__getitem__)
+    for env in PLAIN:
+        rival = max(WITHOUT, key=success[env].__getitem__)
         said.append(
-            f"on {env} late success {success['spie']} %, the best of the paper's agents and a constant cost "
-            f"(`{rival}`) {success[rival]}, novelty without a potential {success['novelty']}, true counts paid alike "
-            f"{success['count paid as spie']}"
+            f"on {env} late success {success[env]['spie']} %, the best of the paper's agents and a constant cost "
+            f"(`{rival}`) {success[env][rival]}, novelty without a potential {success[env]['novelty']}, true counts "
+            f"paid alike {success[env]['count paid as spie']}"
         )
+    noise = [f"{env} {success[env]['spie']}, no bonus {success[env]['dqn-mmc']}" for env in NOISY if env in success]
+    noisy = f" It is not shown to help where the picture has noise: {'; '.join(noise)}." if noise else ""
     ours = [j for j in judgements if j.claim.id in pixels.content["claims"] and j.verdict != rules.NOT_RUN]
-    noisy = [part for part in pixels.parts if isinstance(part, Table) and ", patch:" in part.caption]
-    success = {_name(row.values[0]): row.values[2].split()[0] for part in noisy[:1] for row in part.rows}
-    noise = ""
-    if noisy:
-        where = noisy[0].caption.partition(",")[0]
-        noise = f" With random pixels in the picture of {where} it is {success['spie']}, no bonus {success['dqn-mmc']}."
     unfinished = " Not all of its runs have ended." if pixels.unfinished else ""
     return (
-        f"**What does help on pixels** is novelty that is looked ahead to, `spie` there, {pixels.seeds} seeds: "
-        f"{'; '.join(said)}.{noise} {_tally(ours)}{unfinished}"
+        f"**What does help on clean pixels** is novelty, paid as `spie` pays it, {pixels.seeds} seeds: "
+        f"{'; '.join(said)}.{noisy} {_tally(ours)}{unfinished}"
     )
 
 
