@@ -135,7 +135,7 @@ def _novelty(pixels: Shipped, judgements: Sequence[Judgement]) -> str:
             f"paid alike {success[env]['count paid as spie']}"
         )
     noise = [f"{env} {success[env]['spie']}, no bonus {success[env]['dqn-mmc']}" for env in NOISY if env in success]
-    noisy = f" It is not shown to help where the picture has noise: {'; '.join(noise)}." if noise else ""
+    noisy = f" Where the picture has noise: {'; '.join(noise)}." if noise else ""
     ours = [j for j in judgements if j.claim.id in pixels.content["claims"] and j.verdict != rules.NOT_RUN]
     unfinished = " Not all of its runs have ended." if pixels.unfinished else ""
     return (
