@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import spie
 from corridor import Corridor
+from spie.agents.dqn.bonuses import Surroundings
 from spie.agents.dqn.build import build
 from spie.agents.dqn.inverse import LearnedFeatures
 from spie.agents.dqn.outlook import FIRST, FrameFeatures
@@ -30,8 +31,9 @@ def walk(rng, lanes, batch):
 
 
 def features_of(lanes, kind=LearnedFeatures):
-    given = ((SIDE, SIDE), "small", 32, list(range(lanes)), "cpu", False)
-    return LearnedFeatures(*given, 2) if kind is LearnedFeatures else FrameFeatures(*given)
+    settings = spie.agent("dqn-sp-novelty", preset="small", novelty_features=32)
+    around = Surroundings(settings, (SIDE, SIDE), list(range(lanes)), "cpu", tiled=False)
+    return LearnedFeatures(around, 2) if kind is LearnedFeatures else FrameFeatures(around)
 
 
 def test_the_gradient_is_how_far_the_chances_are_from_what_was_done():

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import spie
 from corridor import Corridor
 from spie.agents.dqn import losses
+from spie.agents.dqn.bonuses import Surroundings
 from spie.agents.dqn.build import build
 from spie.agents.dqn.outlook import BLOCK, FIRST, FrameFeatures, LaneMatrices, median_distance
 from spie.agents.dqn.replay import FrameReplay
@@ -122,7 +123,8 @@ def test_the_width_is_the_median_distance_of_distinct_frames():
 @pytest.mark.parametrize(("first", "message"), [(torch.ones(2, 5, 64), "frames are all equal"),
                                                 (torch.full((2, 5, 64), torch.nan), "not finite")])  # fmt: skip
 def test_frames_that_give_no_width_are_one_clear_line(first, message):
-    features = FrameFeatures((20, 20), "small", 8, [0, 1], "cpu", False)
+    settings = spie.agent("dqn-sp-novelty", preset="small", novelty_features=8)
+    features = FrameFeatures(Surroundings(settings, (20, 20), [0, 1], "cpu", tiled=False))
     with pytest.raises(ValueError, match=message) as error:
         features.set_width(first)
     assert "\n" not in str(error.value)

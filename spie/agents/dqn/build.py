@@ -1,5 +1,6 @@
 """From settings to a learner: networks, optimiser, bonus and replays, each drawn from the seed of its lane."""
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -78,9 +79,8 @@ def build(
 
 def _outlook(around: Surroundings, envs: int, actions: int) -> Outlook:
     s, lanes = around.settings, len(around.seeds)
-    seeds = [seed ^ 1 for seed in around.seeds]  # another draw than that of a bonus
-    given = around.shape, s.network, s.novelty_features, seeds, around.device, around.tiled
-    features = FrameFeatures(*given) if s.novelty_encoder == "untrained" else LearnedFeatures(*given, actions)
+    own = dataclasses.replace(around, seeds=[seed ^ 1 for seed in around.seeds])  # another draw than that of a bonus
+    features = FrameFeatures(own) if s.novelty_encoder == "untrained" else LearnedFeatures(own, actions)
     return Outlook(features, LaneMatrices(lanes, s.novelty_features, s.potential_gamma, around.device), envs)
 
 

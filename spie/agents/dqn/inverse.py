@@ -12,7 +12,7 @@ that novelty knows is computed again from replay (`Outlook.renew`).
 Axes: L lanes, B batch, n numbers of a code x.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from spie.agents.dqn.bonuses import Surroundings
 from spie.agents.dqn.networks import Linear, architecture
 from spie.agents.dqn.optimisers import Adam
 from spie.agents.dqn.outlook import FrameFeatures
@@ -34,22 +35,15 @@ class LearnedFeatures(FrameFeatures):
 
     updates: ClassVar[int] = UPDATES
 
-    def __init__(
-        self,
-        shape: tuple[int, int],
-        network: str,
-        dimension: int,
-        seeds: Sequence[int],
-        device: str,
-        tiled: bool,
-        actions: int,
-    ) -> None:
-        a = architecture(network)
-        super().__init__(shape, network, dimension, seeds, device, tiled, a.hidden)
+    def __init__(self, around: Surroundings, actions: int) -> None:
+        a = architecture(around.settings.network)
+        super().__init__(around, a.hidden)
         self.encoder.requires_grad_(True)
-        generators = [torch.Generator().manual_seed(seed + 2) for seed in seeds]  # another draw than the encoder's
+        generators = [
+            torch.Generator().manual_seed(seed + 2) for seed in around.seeds
+        ]  # another draw than the encoder's
         sizes = ((2 * a.features, HIDDEN), (HIDDEN, actions))
-        self.predictor = nn.ModuleList(Linear(*size, generators) for size in sizes).to(device)
+        self.predictor = nn.ModuleList(Linear(*size, generators) for size in sizes).to(around.device)
         self.parameters: list[Tensor] = [*self.encoder.parameters(), *self.predictor.parameters()]
         self.optimiser = Adam(self.parameters, RATE)
         self.unit = self.W.clone()  # W over a width of 1

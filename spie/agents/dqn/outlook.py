@@ -23,6 +23,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from spie.agents.dqn.bonuses import Surroundings
 from spie.agents.dqn.networks import Encoder, architecture
 from spie.agents.dqn.replay import FrameReplay
 from spie.novelty import LOOKED_AHEAD, RENEWED
@@ -130,23 +131,14 @@ class FrameFeatures:
 
     updates: ClassVar[int] = 0  # of the encoder, each time that it learns
 
-    def __init__(
-        self,
-        shape: tuple[int, int],
-        network: str,
-        dimension: int,
-        seeds: Sequence[int],
-        device: str,
-        tiled: bool,
-        hidden: tuple[int, ...] = (),
-    ) -> None:
+    def __init__(self, around: Surroundings, hidden: tuple[int, ...] = ()) -> None:
         """hidden: layers of the encoder between its convolutions and x."""
-        generators = [torch.Generator().manual_seed(seed) for seed in seeds]
-        a = replace(architecture(network), hidden=hidden)
-        self.encoder = Encoder((1, *shape), a, generators, tiled).to(device).requires_grad_(False)
+        generators = [torch.Generator().manual_seed(seed) for seed in around.seeds]
+        a, dimension = replace(architecture(around.settings.network), hidden=hidden), around.settings.novelty_features
+        self.encoder = Encoder((1, *around.shape), a, generators, around.tiled).to(around.device).requires_grad_(False)
         W = [torch.randn(a.features, dimension, generator=g) for g in generators]
         b = [2 * math.pi * torch.rand(1, dimension, generator=g) for g in generators]
-        self.W, self.b = torch.stack(W).to(device), torch.stack(b).to(device)
+        self.W, self.b = torch.stack(W).to(around.device), torch.stack(b).to(around.device)
 
     def codes(self, frames: Tensor) -> Tensor:
         """x [L, B, n] of frames [L, B, H, W]."""
