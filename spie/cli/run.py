@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from spie.runs.run import Run
     from spie.runs.store import Store
 
+SILENCE = 60.0  # seconds between two lines that say how far runs are, where there is no terminal
 WHOLE = 100.0  # from here on numbers of a task are shown without decimals
 
 
@@ -213,7 +214,7 @@ def _check(keys: list[str], on: str | None, address: str | None, only: "Sequence
 
 @contextmanager
 def _progress(runs: "list[Run]", store: "Store", console: "Console") -> "Iterator[Callable[[Run, float], None]]":
-    """How far the runs are, by their estimated time: a bar on a terminal, else a line for each run of minutes.
+    """How far the runs are, by their estimated time: a bar on a terminal, else a line every minute (SILENCE).
 
     Gives what is to be told how much of a run is done.
     """
@@ -224,7 +225,9 @@ def _progress(runs: "list[Run]", store: "Store", console: "Console") -> "Iterato
 
     seconds = {r.id: max(r.seconds, 1e-3) for r in runs if r.id not in store}  # of those that have to be run
     shares = dict.fromkeys(seconds, 0.0)
+    firsts: dict[str, float] = {}  # what of each run was told of first: done before, by one that was killed
     began, total = time.monotonic(), sum(seconds.values())
+    told = [began]  # when a line was printed
     columns = (TextColumn("  {task.description}", markup=False), BarColumn(), TextColumn("{task.percentage:.0f} %"))
     terminal = console.is_terminal
     with Progress(
@@ -241,13 +244,17 @@ def _progress(runs: "list[Run]", store: "Store", console: "Console") -> "Iterato
             if r.id not in shares or share <= shares[r.id]:
                 return
             shares[r.id] = share
+            firsts.setdefault(r.id, share if share < 1 else 0.0)
             done = sum(share * seconds[name] for name, share in shares.items())
+            here = done - sum(first * seconds[name] for name, first in firsts.items())
             ended = sum(share == 1 for share in shares.values())
             who = f"{ended}/{len(shares)} {r.env} {label_of(r)}"
             progress.update(bar, completed=done, description=who)
-            if share == 1 and not terminal and seconds[r.id] > 60:
-                left = duration((time.monotonic() - began) * (total - done) / done)
-                console.print(f"  {who}, about {left} left", highlight=False)
+            now = time.monotonic()
+            if not terminal and here and now - told[-1] >= SILENCE:
+                told.append(now)
+                left = duration((now - began) * (total - done) / here)
+                console.print(f"  {who}, {done / total:.0%} done, about {left} left", highlight=False, markup=False)
 
         def compiling(what: str) -> None:
             said = f"compiling for {what}"

@@ -1,10 +1,13 @@
-"""KEY=VALUE words and times, as every command reads them."""
+"""KEY=VALUE words and times, as every command reads them, and the lines that say how far runs are."""
 
+import io
 from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 
 from spie.behaviour.rows import Rows
+from spie.cli import run as run_command
 from spie.cli.terminal import number, parse_assignments, parse_choices, parse_duration
 
 
@@ -83,3 +86,21 @@ def test_small_numbers_of_a_task_have_decimals_and_large_ones_have_none(capsys):
     title, _, rooms, river, revenge = (line.split() for line in capsys.readouterr().out.splitlines())
     assert title == ["T:", "reward,", "1", "seed"]
     assert [row[2] for row in (rooms, river, revenge)] == ["0.31", "1,234", "0"]
+
+
+def test_where_there_is_no_terminal_a_line_a_minute_says_how_long_it_takes(monkeypatch):
+    """What a run that was killed had done counts as done, not as fast; short runs are told of together."""
+    now = [0.0]
+    monkeypatch.setattr(run_command.time, "monotonic", lambda: now[0])
+    screen = io.StringIO()
+    runs = [
+        SimpleNamespace(id=name, env="maze", agent=name, variant={}, seed_words="", seconds=100.0) for name in "abcd"
+    ]
+    with run_command._progress(runs, set(), Console(file=screen, width=200)) as report:
+        for at, which, share in ((1, 0, 0.5), (50, 0, 0.75), (61, 0, 0.75), (62, 0, 0.8), (100, 0, 1), (122, 1, 1)):
+            now[0] = float(at)
+            report(runs[which], share)
+    assert [line.strip() for line in screen.getvalue().splitlines()] == [
+        "0/4 maze a, 20% done, about 11 minutes left",  # 30 of 400 s of work in 62 s, 320 to go: 661 s
+        "2/4 maze b, 50% done, about 3 minutes left",  # 150 in 122 s, 200 to go: 163 s
+    ]
