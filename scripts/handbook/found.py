@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from spie.paper import registry, rules
-from spie.paper.beyond.exploration_pixels import NOISY, PLAIN, WITHOUT
+from spie.paper.beyond.exploration_pixels import HELD_OUT, NOISY, PLAIN, WITHOUT
 from spie.paper.claims import Judgement, judge
 from spie.paper.results import Results
 from spie.paper.sections import Table
@@ -124,7 +124,9 @@ def _pixels(pixels: Shipped) -> str:
 def _novelty(pixels: Shipped, judgements: Sequence[Judgement]) -> str:
     tables = {part.caption.partition(":")[0]: part.rows for part in pixels.parts if isinstance(part, Table)}
     success = {
-        env: {_name(row.values[0]): float(row.values[2].split()[0]) for row in rows} for env, rows in tables.items()
+        env: {_name(row.values[0]): float(row.values[2].split()[0]) for row in tables[env]}
+        for env in (*PLAIN, *NOISY, *HELD_OUT)
+        if env in tables
     }
     said = []
     for env in PLAIN:
@@ -134,13 +136,15 @@ def _novelty(pixels: Shipped, judgements: Sequence[Judgement]) -> str:
             f"(`{rival}`) {success[env][rival]}, novelty without a potential {success[env]['novelty']}, true counts "
             f"paid alike {success[env]['count paid as spie']}"
         )
-    noise = [f"{env} {success[env]['spie']}, no bonus {success[env]['dqn-mmc']}" for env in NOISY if env in success]
-    noisy = f" Where the picture has noise: {'; '.join(noise)}." if noise else ""
+    more = ""
+    for where, envs in {"Where the picture has noise": NOISY, "On tasks that no trial saw": tuple(HELD_OUT)}.items():
+        figures = [f"{env} {success[env]['spie']} ({success[env]['dqn-mmc']})" for env in envs if env in success]
+        more += f" {where} (in brackets: no bonus): {'; '.join(figures)}." if figures else ""
     ours = [j for j in judgements if j.claim.id in pixels.content["claims"] and j.verdict != rules.NOT_RUN]
     unfinished = " Not all of its runs have ended." if pixels.unfinished else ""
     return (
         f"**What does help on clean pixels** is novelty, paid as `spie` pays it, {pixels.seeds} seeds: "
-        f"{'; '.join(said)}.{noisy} {_tally(ours)}{unfinished}"
+        f"{'; '.join(said)}.{more} {_tally(ours)}{unfinished}"
     )
 
 
