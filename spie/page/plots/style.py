@@ -76,7 +76,8 @@ def line_style(agent: str, variant: int = 0) -> dict[str, Any]:
     """
     dashes: tuple[float, ...] = VARIANT_DASHES[(variant - 1) % len(VARIANT_DASHES)]
     if agent in CONTROL_DASHES:  # in front, to be seen where they are as good as SARSA-SRR
-        dashes = dashes if variant else CONTROL_DASHES[agent]
+        # A control is dashed itself: the first of its variants is dash-dotted.
+        dashes = VARIANT_DASHES[variant % len(VARIANT_DASHES)] if variant else CONTROL_DASHES[agent]
         return {"color": COLOURS[agent], "linestyle": (0, dashes), "linewidth": 1.2, "zorder": 5}
     name = LIKE.get(agent, agent)
     agents = list(COLOURS)[: -len(CONTROL_DASHES)]
