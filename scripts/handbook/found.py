@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from spie.paper import registry, rules
+from spie.paper.beyond.exploration_dropin import CONTROLS
 from spie.paper.beyond.exploration_pixels import HELD_OUT, NOISY, PLAIN, WITHOUT
 from spie.paper.claims import Judgement, judge
 from spie.paper.results import Results
@@ -19,6 +20,7 @@ from spie.runs.store import Store
 README = Path(__file__).parents[2] / "README.md"
 BEGIN, END = "<!-- computed by `make found` -->", "<!-- end of what is computed -->"
 SPIE = "sarsa-srr"
+EASY = 0.95  # late success of a bare agent to which a bonus can add nothing
 
 
 def sentences() -> list[str]:
@@ -31,6 +33,7 @@ def sentences() -> list[str]:
         _planner(shipped["exploration"], _judgements(shipped)),
         _pixels(shipped["pixels"]),
         _novelty(shipped["exploration-pixels"], _judgements(shipped)),
+        _dropin(shipped["exploration-dropin@tier=hours"]),
     ]
 
 
@@ -146,6 +149,24 @@ def _novelty(pixels: Shipped, judgements: Sequence[Judgement]) -> str:
         f"**What does help on clean pixels** is novelty, paid as `spie` pays it, {pixels.seeds} seeds: "
         f"{'; '.join(said)}.{more} {_tally(ours)}{unfinished}"
     )
+
+
+def _dropin(dropin: Shipped) -> str:
+    tables = {part.caption.partition(": ")[0]: part.rows for part in dropin.parts if isinstance(part, Table)}
+    said, easy = [], []
+    for env, rows in tables.items():
+        late = {row.values[0]: row.values[1].split()[0] for row in rows}
+        if float(late["bare"]) > EASY:
+            easy.append(f"{env} {late['bare']}")
+            continue
+        control = max(CONTROLS, key=lambda name: float(late[name]))
+        said.append(
+            f"{env} bare {late['bare']}, `novelty` {late['novelty']}, `sp-novelty` {late['sp-novelty']}, the best "
+            f"control (`{control}`) {late[control]}"
+        )
+    end = f"; where the bare agent has it already, there is nothing to gain ({', '.join(easy)})" if easy else ""
+    head = f"**In agents of Stable-Baselines3**, {dropin.seeds} seeds, share of the late episodes that reach the goal"
+    return f"{head}: {'; '.join(said)}{end}."
 
 
 def _tables(shipped: Shipped) -> list[list[Any]]:
