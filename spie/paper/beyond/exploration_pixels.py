@@ -245,6 +245,8 @@ SAID = (
     "last fifth of the steps, the share that reaches the goal. Means over seeds and their 95 % intervals.",
     "spie is DQN with sp-novelty. count paid as spie is an oracle: it counts true states, which no agent sees, and is "
     "scaled, offset, looked ahead to and replayed as spie's novelty is.",
+    "Above and below, seed against seed: the 95 % interval of the chance that a seed of spie does better than one of "
+    "the rival's leaves out one half. The ledger goes by differences of means, and the two need not agree.",
 )
 
 

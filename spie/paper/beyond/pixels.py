@@ -170,7 +170,7 @@ def against(ours: Any, rivals: Mapping[str, Any]) -> str:
     for rival, theirs in rivals.items():
         _, low, high = stats.improvement(ours, theirs)
         said.setdefault("above" if low > 0.5 else "below" if high < 0.5 else "undecided against", []).append(rival)
-    return ", ".join(f"{verdict} {' and '.join(names)}" for verdict, names in said.items())
+    return "; ".join(f"{verdict} {', '.join(names)}" for verdict, names in said.items())
 
 
 HOW: dict[str, Any] = {"seeds": 20, "measure": states_seen, "long": True, "on": "processes", "grows": True}
