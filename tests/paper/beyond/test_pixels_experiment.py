@@ -102,4 +102,4 @@ def test_no_bonus_is_the_same_agent_without_it(store):
 
 def test_a_sentence_says_whom_an_agent_beats_and_to_whom_it_loses():
     ours, rivals = np.full(5, 3.0), {"a": np.full(5, 1.0), "b": np.full(5, 3.0), "c": np.full(5, 9.0), "d": np.ones(5)}
-    assert pixels.against(ours, rivals) == "above a and d, undecided against b, below c"
+    assert pixels.against(ours, rivals) == "above a, d; undecided against b; below c"
