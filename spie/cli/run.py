@@ -38,12 +38,7 @@ def run(
     seeds: Annotated[int | None, typer.Option(help="Seeds of each run (default: each experiment's own).")] = None,
     frames: Annotated[int | None, typer.Option(help="Budget of each run of table2, recon and parity.")] = None,
     network: Annotated[str | None, typer.Option(help="Network of table2 and recon: paper or nature.")] = None,
-    tier: Annotated[
-        str | None,
-        typer.Option(
-            help="A budget by name: of table2 minutes, hours or paper, of exploration-dropin minutes, hours or full."
-        ),
-    ] = None,
+    tier: Annotated[str | None, typer.Option(help="A budget of table2, exploration-dropin: minutes, hours ...")] = None,
     only: Annotated[
         list[str] | None, typer.Option(help="Only the runs of this task or agent; again for each further one.")
     ] = None,
