@@ -39,9 +39,8 @@ class LearnedFeatures(FrameFeatures):
         a = architecture(around.settings.network)
         super().__init__(around, a.hidden)
         self.encoder.requires_grad_(True)
-        generators = [
-            torch.Generator().manual_seed(seed + 2) for seed in around.seeds
-        ]  # another draw than the encoder's
+        # Another draw than the encoder's.
+        generators = [torch.Generator().manual_seed(seed + 2) for seed in around.seeds]
         sizes = ((2 * a.features, HIDDEN), (HIDDEN, actions))
         self.predictor = nn.ModuleList(Linear(*size, generators) for size in sizes).to(around.device)
         self.parameters: list[Tensor] = [*self.encoder.parameters(), *self.predictor.parameters()]

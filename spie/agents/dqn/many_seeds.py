@@ -73,13 +73,8 @@ def _attempt(
             learner = build(settings, env, seeds, steps, frame_skip=task.frame_skip)
             kept = None
             if folder is not None and learner.env_is_saved:
-                known = [
-                    VERSION,
-                    changed(settings),
-                    task.digest,
-                    steps,
-                    list(seeds),
-                ]  # options to come leave it as it is
+                # By what differs from the defaults: an option that is added later leaves it the same run.
+                known = [VERSION, changed(settings), task.digest, steps, list(seeds)]
                 who = json.dumps(known, sort_keys=True, default=str)
                 kept = LaneCheckpoints(folder / "lanes", learner, episodes, who)
                 if not kept.restore():
